@@ -1,9 +1,8 @@
-"""check_problem: everything that is wrong with a problem, each fault with its location, its value and a remedy."""
+"""check_problem: a list of the issues of a problem."""
 
 import random
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pomdp_py
@@ -13,6 +12,7 @@ from pomdp_hier._progress import slow_work
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp.belief import Belief
+from pomdp_hier.pomdp.issues import FAILED, Finding, IssueList, Location, ModelIssue
 from pomdp_hier.pomdp.models import MODEL_ERRORS, ObservationModel, TransitionModel
 from pomdp_hier.pomdp.numeric import (
     Number,
@@ -29,82 +29,19 @@ from pomdp_hier.pomdp.pomdp_py_models import ForeignObservation, ForeignTransiti
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.pomdp.spaces import nearest
 
-_N_SAMPLES = 200  # for each of the first rows of models that draw on their own, and fewer for the others
+_N_SAMPLES = 200  # samples per row, for the first rows of models with a sample() method
 _MOST_ROWS = 1_000
 _MOST_COMPARED = 200  # states that are compared with each other
 _FEWER_SAMPLES = 50
 _FOREIGN = (ForeignTransition, ForeignObservation)
 _REMEDY = "expected the same. Override distribution() alone."
 _FOREIGN_REMEDY = "expected the same. Change sample() or probability(), or count samples: from_agent(n_samples=1000)."
-_MAX_EXPANSIONS = 200_000  # how many pairs of a state and an action are followed in search of sets of possible states
-_FAILED = object()  # the answer of a model that raised
-
-
-class _Words(str):
-    """What was found, in words; any other value is one of the model's, and shown by its ``repr``."""
-
-
-@dataclass(frozen=True)
-class ModelIssue:
-    """One error of a problem.
-
-    Attributes:
-        code: The kind of the error, from the table below.
-        location: The model and its arguments.
-        value: The wrong sum, number or state, or the message of an error.
-        remedy: What was expected, and what to do.
-
-    The codes:
-
-    | code | error |
-    |---|---|
-    | ``row-sum`` | The probabilities of a row or of the initial belief do not sum to 1. |
-    | ``invalid-probability`` | A probability is negative, NaN or not a number. |
-    | ``invalid-distribution`` | A model returns something other than a distribution. |
-    | ``not-in-space`` | A state, action or observation is not listed, or a terminal state cannot be reached. |
-    | ``not-hashable`` | A value cannot be hashed. |
-    | ``inconsistent-equality`` | Equality and hash of a state contradict each other, or change from call to call. |
-    | ``inconsistent-probability`` | ``probability`` contradicts ``distribution``. |
-    | ``inconsistent-samples`` | ``sample`` contradicts ``distribution``. |
-    | ``inconsistent-legal-actions`` | States that one history leaves possible have different legal actions. |
-    | ``no-legal-action`` | A nonterminal state has no legal action. |
-    | ``terminal-not-absorbing`` | A model leaves a terminal state. |
-    | ``terminal-reward`` | A terminal state has a reward other than 0. |
-    | ``possible-terminal`` | A state that no action leaves keeps its reward, and is not listed as terminal. |
-    | ``reward-not-finite`` | A reward is infinite, NaN or not a number. |
-    | ``model-error`` | A model raises an error. |
-    | ``too-many-states`` | More than ``max_states`` states are reachable. |
-
-    Example:
-        >>> print(ModelIssue("row-sum", "transition from 'a' under 'go'", 0.9, "expected 1. Divide it by its sum."))
-        row-sum: transition from 'a' under 'go': got 0.9; expected 1. Divide it by its sum.
-    """
-
-    code: str
-    location: str
-    value: Any
-    remedy: str
-
-    def __str__(self) -> str:
-        value = self.value if isinstance(self.value, _Words) else brief(self.value, 120)
-        return f"{self.code}: {self.location}: got {value}; {self.remedy}"
+_MAX_EXPANSIONS = 200_000  # the largest number of state-action pairs in the search for sets of possible states
 
 
 def _listed(what: str, name: Any, space: Collection[Any]) -> str:
-    """Return what was expected in the place of a name off the listed space."""
+    """Return the remedy for a name that is not in the listed space."""
     return f"expected one of {len(space)} listed names. List the {what}, or use {nearest(name, space) or 'another'}."
-
-
-class _Location:
-    """Where the models are asked, put into words only where there is a fault."""
-
-    __slots__ = ("_form", "_values")
-
-    def __init__(self, form: str, *values: Any) -> None:
-        self._form, self._values = form, values
-
-    def __str__(self) -> str:
-        return self._form.format(*map(brief, self._values))
 
 
 def check_problem(problem: POMDP, tolerance: float | None = None) -> list[ModelIssue]:
@@ -135,7 +72,7 @@ def check_problem(problem: POMDP, tolerance: float | None = None) -> list[ModelI
     checker = _Checker(problem, problem.tolerance if tolerance is None else tolerance)
     state = random.getstate()
     try:
-        random.seed(0)  # models draw with Python's global generator
+        random.seed(0)  # models sample with Python's global generator
         with warnings.catch_warnings(), checker.bar:
             warnings.simplefilter("ignore")
             checker.walk()
@@ -144,13 +81,13 @@ def check_problem(problem: POMDP, tolerance: float | None = None) -> list[ModelI
     return checker.issues
 
 
-class _Checker:
-    """Walks a problem breadth first, asking each model under guard, and collects the faults."""
+class _Checker(IssueList):
+    """A breadth-first walk over a problem that collects its issues."""
 
     def __init__(self, problem: POMDP, tolerance: float) -> None:
+        super().__init__()
         self.problem = problem
         self.tolerance = tolerance
-        self.issues: list[ModelIssue] = []
         states, _, observations = problem.given_spaces
         self.state_space = None if states is None else frozenset(states)
         self.observation_space = None if observations is None else frozenset(observations)
@@ -160,35 +97,13 @@ class _Checker:
         self.legal_differs = problem.legal_by == "state" and problem.legal_everywhere is None
         self.uses_observation = problem.reward_model.uses_observation
         self._sensed: dict[tuple[Any, Any, Any], Mapping[Any, Number]] = {}
-        # for each (state, action), the next states that are possible, each with what can be observed in it
+        # the possible next states per (state, action), each with its possible observations
         self._outcomes: dict[tuple[Any, Any], list[tuple[Any, tuple[Any, ...]]]] = {}
         self._legal: dict[Any, tuple[Any, ...]] = {}
         self._left: set[Any] = set()  # states that some action leaves
-        self._rows_drawn = 0
+        self._rows_sampled = 0
         self._first_states: list[Any] = []
         self.bar = slow_work("checking", "states", None if states is None else len(states))
-
-    def add(self, code: str, location: _Location | str, value: Any, remedy: str) -> None:
-        issue = ModelIssue(code, str(location), value, remedy)
-        if issue.location not in {other.location for other in self.issues[-50:] if other.code == code}:
-            self.issues.append(issue)
-
-    def ask(self, location: _Location | str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the function's answer; ``_FAILED``, and a fault, if it raises."""
-        try:
-            return function(*arguments)
-        except MODEL_ERRORS as error:
-            message = _Words(f"{type(error).__name__}: {error}")
-            if "hashable" in str(error):
-                self.add(
-                    "not-hashable",
-                    location,
-                    message,
-                    "expected values that can be hashed. Use strings, tuples or frozen dataclasses.",
-                )
-            else:
-                self.add("model-error", location, message, "expected an answer for everything that can be reached.")
-            return _FAILED
 
     # --- the walk ------------------------------------------------------------------------------------------------
 
@@ -201,7 +116,7 @@ class _Checker:
         for state in queue:  # grows while it is walked
             self.bar.update()
             self._compared(state)
-            over = self.ask(_Location("terminal({})", state), problem.is_terminal, state)
+            over = self.ask(Location("terminal({})", state), problem.is_terminal, state)
             over = over is True
             if over:
                 self.over.add(state)
@@ -227,7 +142,7 @@ class _Checker:
         self._legal_within_one_observation()
 
     def _terminals(self) -> None:
-        """Check that listed terminal states exist, and ask about states that act as if they were terminal."""
+        """Check that listed terminal states exist, and find other states that seem to be terminal."""
         listed = self.problem.listed_terminal
         for state in listed or ():
             if state not in self.states:
@@ -243,16 +158,16 @@ class _Checker:
             if reward:
                 self.add(
                     "possible-terminal",
-                    _Location("state {}", state),
-                    _Words(f"a reward of {brief(reward)} per {brief(action)} and no way out"),
-                    "expected an end, or rewards that go on. List it in terminal, or pass terminal=[] if they go on.",
+                    Location("state {}", state),
+                    Finding(f"a reward of {brief(reward)} per {brief(action)} in a state that no action leaves"),
+                    "expected a terminal state. List it in terminal, or pass terminal=[] if its rewards continue.",
                 )
 
     def _is_entered(self, state: Any) -> bool:
-        """Whether some other state leads to this one."""
+        """Return whether another state leads to this one."""
         ask = self.problem.transition.distribution
         pairs = ((s, action) for s in self._left for action in self._legal[s])
-        flows = (self.ask(_Location("transition from {} under {}", *pair), ask, *pair) for pair in pairs)
+        flows = (self.ask(Location("transition from {} under {}", *pair), ask, *pair) for pair in pairs)
         return any(isinstance(flow, (Mapping, Belief)) and flow.get(state, 0) != 0 for flow in flows)
 
     def _kept_reward(self, state: Any, action: Any) -> Number:
@@ -274,13 +189,13 @@ class _Checker:
         self._mass("initial belief", self.problem.initial_belief)
 
     def _actions(self, state: Any, over: bool) -> Iterable[Any]:
-        location = _Location("legal_actions({})", state)
+        location = Location("legal_actions({})", state)
         actions = self.ask(location, self.problem.possible_actions, state)
-        if actions is _FAILED:
+        if actions is FAILED:
             return ()
         if not actions and not over:
             self.add(
-                "no-legal-action", location, _Words("none"), "expected an action. Make the state terminal, or add one."
+                "no-legal-action", location, Finding("none"), "expected an action. Make the state terminal, or add one."
             )
         listed = self.problem.given_spaces[1]
         for action in actions:
@@ -289,12 +204,12 @@ class _Checker:
         return tuple(actions)
 
     def _step(self, state: Any, action: Any) -> Iterable[Any]:
-        """Check one state and action; the states that follow with positive probability."""
+        """Check one state and action; return the next states of positive probability."""
         problem = self.problem
-        location = _Location("transition from {} under {}", state, action)
+        location = Location("transition from {} under {}", state, action)
         flow = self._row(location, self.state_space, problem.transition.distribution, state, action)
         self._again(location, flow, state, action)
-        self._draws(location, problem.transition, TransitionModel, flow, state, action)
+        self._samples(location, problem.transition, TransitionModel, flow, state, action)
         reached = []
         for next_state, probability in flow.items():
             if probability == 0:
@@ -312,11 +227,11 @@ class _Checker:
     # --- rows ----------------------------------------------------------------------------------------------------
 
     def _row(
-        self, location: _Location, space: frozenset[Any] | None, function: Callable[..., Any], *arguments: Any
+        self, location: Location, space: frozenset[Any] | None, function: Callable[..., Any], *arguments: Any
     ) -> Mapping[Any, Number]:
-        """Return a distribution that a model gives, checked; what cannot be used is left out."""
+        """Return the distribution of a model after its checks, without invalid entries."""
         row = self.ask(location, function, *arguments)
-        if row is _FAILED:
+        if row is FAILED:
             return {}
         if not isinstance(row, (Mapping, Belief)):
             self.add("invalid-distribution", location, row, "expected a dict from outcome to probability.")
@@ -326,7 +241,7 @@ class _Checker:
             and all(map((0.0).__le__, row.values()))
             and abs(sum(row.values()) - 1) <= self.tolerance
             and (space is None or row.keys() <= space)
-        ):  # what most rows are: distributions of floats without a fault
+        ):  # the fast path: valid distributions of floats
             return dict(row.items())
         self._mass(location, row)
         for outcome, probability in row.items():
@@ -334,7 +249,7 @@ class _Checker:
                 self.add("not-in-space", location, outcome, _listed("outcome", outcome, space))
         return {outcome: p for outcome, p in row.items() if is_number(p) and (space is None or outcome in space)}
 
-    def _mass(self, location: _Location | str, row: Mapping[Any, Number] | Belief) -> None:
+    def _mass(self, location: Location | str, row: Mapping[Any, Number] | Belief) -> None:
         for outcome, probability in row.items():
             if not is_nonnegative(probability):
                 self.add(
@@ -354,15 +269,15 @@ class _Checker:
         if key not in self._sensed:
             model = self.problem.observation
             arguments = (next_state, action, state) if self.uses_state else (next_state, action)
-            location = _Location("observation in {} after {}" + " from {}" * self.uses_state, *arguments)
+            location = Location("observation in {} after {}" + " from {}" * self.uses_state, *arguments)
             row = self._row(location, self.observation_space, model.distribution, *arguments)
             if not self.uses_state:
-                self._draws(location, model, ObservationModel, row, next_state, action)
+                self._samples(location, model, ObservationModel, row, next_state, action)
             self._sensed[key] = row
         return self._sensed[key]
 
-    def _draws(self, location: _Location, model: Any, base: type, row: Mapping[Any, Number], *arguments: Any) -> None:
-        """``probability`` and ``sample`` against the distribution, where the model's class overrides them."""
+    def _samples(self, location: Location, model: Any, base: type, row: Mapping[Any, Number], *arguments: Any) -> None:
+        """Compare overrides of ``probability`` and ``sample`` with the distribution."""
         says_probability = type(model).probability is not base.probability  # type: ignore[attr-defined]
         draws = type(model).sample is not base.sample  # type: ignore[attr-defined]
         if isinstance(model, _FOREIGN):
@@ -372,81 +287,79 @@ class _Checker:
         if says_probability:
             for outcome, p in row.items():
                 got = self.ask(f"probability, {location}", model.probability, outcome, *arguments)
-                if got is not _FAILED and not nearly_equal(got, p, self.tolerance):
+                if got is not FAILED and not nearly_equal(got, p, self.tolerance):
                     self.add(
                         "inconsistent-probability",
                         f"{location}, outcome {brief(outcome)}",
-                        _Words(f"probability() says {got}, distribution() says {p}"),
+                        Finding(f"probability() says {got}, distribution() says {p}"),
                         _REMEDY,
                     )
         if draws:
             self._frequencies(location, model, row, *arguments)
 
-    def _frequencies(self, location: _Location, model: Any, row: Mapping[Any, Number], *arguments: Any) -> None:
-        self._rows_drawn += 1
-        n = _N_SAMPLES if self._rows_drawn <= _MOST_ROWS else _FEWER_SAMPLES
+    def _frequencies(self, location: Location, model: Any, row: Mapping[Any, Number], *arguments: Any) -> None:
+        self._rows_sampled += 1
+        n = _N_SAMPLES if self._rows_sampled <= _MOST_ROWS else _FEWER_SAMPLES
         counts: dict[Any, int] = {}
         for _ in range(n):
             drawn = self.ask(f"sample, {location}", model.sample, *arguments)
-            if drawn is _FAILED:
+            if drawn is FAILED:
                 return
             counts[drawn] = counts.get(drawn, 0) + 1
         for outcome in dict.fromkeys((*counts, *row)):
             p, share = float(row.get(outcome, 0)), counts.get(outcome, 0) / n
-            # six standard deviations and three draws: no chance finding in any number of rows
+            # six standard deviations and three samples: no false alarm in any number of rows
             if abs(share - p) > 6 * (max(0.0, p * (1 - p)) / n) ** 0.5 + (3 / n if p else 0):
                 self.add(
                     "inconsistent-samples",
                     f"{location}, outcome {brief(outcome)}",
-                    _Words(f"{share:z.3f} of {n} samples, distribution() says {p:z.3f}"),
+                    Finding(f"{share:z.3f} of {n} samples, distribution() says {p:z.3f}"),
                     _FOREIGN_REMEDY if isinstance(model, _FOREIGN) else _REMEDY,
                 )
 
     # --- states --------------------------------------------------------------------------------------------------
 
     def _compared(self, state: Any) -> None:
-        """Require that a state equals itself, keeps its hash, and differs from what it does not equal."""
-        location = _Location("state {}", state)
+        """Check that a state equals itself, and that its equality and hash are consistent."""
+        location = Location("state {}", state)
         remedy = "expected states that compare by their fields. Use a frozen dataclass on pomdp_hier's State."
         if self.ask(location, lambda: state == state) is not True or hash(state) != hash(state):
-            found = _Words("a state that is not equal to itself, or whose hash changes")
+            found = Finding("a state that is not equal to itself, or whose hash changes")
             self.add("inconsistent-equality", location, found, remedy)
         if isinstance(state, (str, int, float, tuple)):
             return
         stranger = object()
         if self.ask(location, lambda: state != stranger) is not True:
-            found = _Words("a state that is neither equal nor unequal to an object of another type")
+            found = Finding("a state that is neither equal nor unequal to an object of another type")
             self.add("inconsistent-equality", location, found, remedy)
         if len(self._first_states) < _MOST_COMPARED:
             twin = self.ask(location, self._twin, state)
-            if twin is not None and twin is not _FAILED:
-                found = _Words(f"a state that equals {brief(twin)} with another hash")
+            if twin is not None and twin is not FAILED:
+                found = Finding(f"a state that equals {brief(twin)} with another hash")
                 self.add("inconsistent-equality", location, found, remedy)
             self._first_states.append(state)
 
     def _twin(self, state: Any) -> Any:
-        """Return one of the first states that equals this one and has another hash; there should be none."""
+        """Return one of the first states that equals this one and has another hash, if any."""
         return next((s for s in self._first_states if s == state and hash(s) != hash(state)), None)
 
-    def _again(self, location: _Location, flow: Mapping[Any, Number], state: Any, action: Any) -> None:
-        """Require that a model asked twice names the same states, or no two visits to one state would ever meet."""
+    def _again(self, location: Location, flow: Mapping[Any, Number], state: Any, action: Any) -> None:
+        """Check that two calls of a model return equal states."""
         if not any(isinstance(s, pomdp_py.State) or hasattr(s, "__dict__") for s in flow):
             return
         again = self.ask(location, self.problem.transition.distribution, state, action)
-        for other in () if again is _FAILED else again:
+        for other in () if again is FAILED else again:
             if other not in flow and self.state_space is None:
                 self.add(
                     "inconsistent-equality",
                     location,
-                    _Words(
-                        f"asked twice, it gives two states {brief(other)} that are not equal, or differ in their hash"
-                    ),
+                    Finding(f"two calls with two states {brief(other)} that are not equal, or differ in their hash"),
                     "expected states that compare by their fields. Use a frozen dataclass on pomdp_hier's State.",
                 )
                 return
 
     def _terminal(self, state: Any, action: Any) -> None:
-        """Require that models keep a terminal state, without a reward: pomdp-py's planners ask them directly."""
+        """Check that a terminal state is absorbing with reward 0, as pomdp-py's planners call the models directly."""
         transition, reward = self.problem.transition, self.problem.reward_model
         where = f"terminal state {brief(state)} under {brief(action)}"
         try:
@@ -463,19 +376,19 @@ class _Checker:
             )
             return
         try:
-            earned = reward.of_step(state, action, state)
+            reward_here = reward.of_step(state, action, state)
         except MODEL_ERRORS:
             return
-        if not is_number(earned) or earned != 0:
-            self.add("terminal-reward", where, earned, "expected 0. Let the reward model return 0 for it.")
+        if not is_number(reward_here) or reward_here != 0:
+            self.add("terminal-reward", where, reward_here, "expected 0. Let the reward model return 0 for it.")
 
     # --- rewards and legal actions -------------------------------------------------------------------------------
 
     def _reward(self, state: Any, action: Any, next_state: Any, observation: Any) -> None:
         form = "reward of {} from {} to {}" + " seeing {}" * self.uses_observation
-        location = _Location(form, action, state, next_state, observation)
+        location = Location(form, action, state, next_state, observation)
         reward = self.ask(location, self.problem.reward_model.of_step, state, action, next_state, observation)
-        if reward is _FAILED or is_symbolic(reward):
+        if reward is FAILED or is_symbolic(reward):
             return
         if not is_finite(reward):
             self.add(
@@ -486,14 +399,14 @@ class _Checker:
             )
 
     def _legal_within_one_observation(self) -> None:
-        """Follows the sets of states that one history leaves possible; all in a set should allow the same actions."""
+        """Follow the sets of states that one history leaves possible, which should have the same legal actions."""
         if not self.legal_differs:
             return
         states, known = list(self.states), {state: i for i, state in enumerate(self.states)}
         legal = [() if state in self.over else self._legal.get(state, ()) for state in states]
         outcomes = self._numbered_outcomes(known)
         start = frozenset(known[s] for s in self.problem.initial_belief if s in known)
-        locations: dict[frozenset[int], _Location | str] = {start: "at the start"}
+        locations: dict[frozenset[int], Location | str] = {start: "at the start"}
         queue, expansions = [start], 0
         for together in queue:  # grows while it is walked
             running = sorted(i for i in together if legal[i])
@@ -511,11 +424,11 @@ class _Checker:
                         after.setdefault(observation, set()).update(next_states)
                 for observation, possible in after.items():
                     if (key := frozenset(possible)) not in locations:
-                        locations[key] = _Location("after {} and {}", action, observation)
+                        locations[key] = Location("after {} and {}", action, observation)
                         queue.append(key)
 
     def _numbered_outcomes(self, known: Mapping[Any, int]) -> dict[tuple[int, Any], list[tuple[Any, list[int]]]]:
-        """Return, for a state's number and an action, each observation with the numbers of the states it leaves."""
+        """Return the next states per observation, by index, for each state index and action."""
         numbered = {}
         for (state, action), pairs in self._outcomes.items():
             after: dict[Any, list[int]] = {}
@@ -526,7 +439,7 @@ class _Checker:
             numbered[known[state], action] = list(after.items())
         return numbered
 
-    def _compare_legal(self, location: _Location | str, sets: list[tuple[Any, tuple[Any, ...]]]) -> None:
+    def _compare_legal(self, location: Location | str, sets: list[tuple[Any, tuple[Any, ...]]]) -> None:
         first, legal = sets[0]
         for state, other in sets[1:]:
             if other != legal and set(other) != set(legal):
@@ -534,7 +447,7 @@ class _Checker:
                 self.add(
                     "inconsistent-legal-actions",
                     location,
-                    _Words(f"{brief(first)} and {brief(state)} differ in {differ}"),
+                    Finding(f"{brief(first)} and {brief(state)} differ in {differ}"),
                     "expected the same legal actions. Give both the same, or distinguish them by the observation.",
                 )
                 return
