@@ -1,4 +1,4 @@
-"""Compiled loops (extra ``fast``): when they pay, and how they are made.
+"""Compiled (numba) loops of the extra ``fast``: their choice and compilation.
 
 Starting them costs CPU seconds that numpy does not need: `LOADING` once per process, and the compilation of each
 function that numba's cache on disk does not hold, as in a fresh install. On large tasks compiled code is 1.3 to 3.9
@@ -20,12 +20,12 @@ LOADING = 0.35
 
 
 def is_installed() -> bool:
-    """Whether numba is installed; it is not imported."""
+    """Return whether numba is installed, without importing it."""
     return importlib.util.find_spec("numba") is not None
 
 
 def price(source: Path, compilation: Mapping[str, float]) -> float:
-    """Return the CPU seconds of numpy's work from which compiled functions pay.
+    """Return the CPU seconds of numpy's work above which compiled functions are faster.
 
     Args:
         source: The file of the functions.
@@ -39,12 +39,12 @@ def price(source: Path, compilation: Mapping[str, float]) -> float:
 
 
 def pays(numpy_seconds: float, source: Path, compilation: Mapping[str, float]) -> bool:
-    """Whether compiled functions, with the time to start them, take less than numpy is estimated to take."""
+    """Return whether compiled functions, with start-up time, are estimated to be faster than numpy."""
     return numpy_seconds > 2 * LOADING and is_installed() and numpy_seconds > price(source, compilation)
 
 
 def is_cached(source: Path, name: str) -> bool:
-    """Whether numba's cache holds a function of this file, compiled since the file was last changed.
+    """Return whether numba's cache has an up-to-date function of this file.
 
     The cache is looked up without numba, whose import is what a small task should not pay for. Where numba keeps it in
     another place than usual, the answer is no.

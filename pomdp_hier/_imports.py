@@ -11,7 +11,7 @@ from pomdp_hier.errors import MissingExtraError
 def attach(
     package: str, homes: Mapping[str, str], namespace: dict[str, Any]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the module-level ``__getattr__`` and ``__dir__`` of a package whose names live in other modules.
+    """Return the module-level ``__getattr__`` and ``__dir__`` of a package with lazy names.
 
     Args:
         package: The package's ``__name__``.
@@ -40,7 +40,7 @@ def attach(
 
 
 def from_extra(extra: str, module: str, why: str) -> Any:
-    """Return a module that comes with an extra.
+    """Return a module of an optional extra.
 
     Args:
         extra: The extra's name.
@@ -61,4 +61,4 @@ def from_extra(extra: str, module: str, why: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise MissingExtraError(f"{why}; install it with: pip install 'pomdp-hier[{extra}]'") from error
+        raise MissingExtraError(f"{why}. Install it: pip install 'pomdp-hier[{extra}]'") from error

@@ -1,4 +1,4 @@
-"""Work in several processes: one way for every function that has ``n_jobs``."""
+"""Tasks in several processes, for every function with ``n_jobs``."""
 
 import pickle
 import threading
@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 
 def check_jobs(n_jobs: object) -> None:
-    """Raise an error unless the value is a number of processes.
+    """Raise unless the value is a number of processes.
 
     Raises:
         ParameterError: It is not.
@@ -36,7 +36,7 @@ def check_jobs(n_jobs: object) -> None:
 
 
 def n_workers(n_jobs: int) -> int:
-    """Return how many processes that is.
+    """Return the number of processes.
 
     Raises:
         MissingExtraError: More than one without joblib.
@@ -47,7 +47,7 @@ def n_workers(n_jobs: int) -> int:
 def in_processes(
     work: Callable[[Task], Result], tasks: Sequence[Task], n_jobs: int, sent: Mapping[str, Any]
 ) -> Iterator[Result]:
-    """Yield the results of the tasks in their order; one process is this one.
+    """Yield the results of the tasks in order; a single process is this one.
 
     It runs on the back end that ``joblib.parallel_config`` names. When it is left early, by an error or by Ctrl-C, no
     process stays behind.
@@ -55,7 +55,7 @@ def in_processes(
     Args:
         work: What is done.
         tasks: What it is done to.
-        n_jobs: How many processes, -1 for one a CPU.
+        n_jobs: The number of processes, -1 for one per CPU.
         sent: What goes along to each process, by the names of the arguments that it came with.
 
     Raises:
@@ -79,8 +79,7 @@ def in_processes(
     except BrokenExecutor as error:
         raise ParameterError(
             Argument("n_jobs"),
-            f" is {n_jobs}, and one of the processes died, as one does that runs out of memory; give fewer of them, or "
-            "n_jobs=1",
+            f": got {n_jobs}, and one of the processes died, probably out of memory; expected fewer. Pass n_jobs=1.",
         ) from error
     finally:
         with warnings.catch_warnings():
@@ -93,7 +92,7 @@ _KEPT = threading.local()  # what this thread of a process has last built
 
 @dataclass(frozen=True, eq=False)
 class OnceAProcess(Generic[Result]):
-    """What tasks go on with from one to the next: each process builds it at its first task.
+    """An object that tasks share: each process builds it at its first task.
 
     Args:
         build: Builds it.
@@ -109,7 +108,7 @@ class OnceAProcess(Generic[Result]):
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def __call__(self) -> Result:
-        """Return it, built if it has to be."""
+        """Return the object, built on first use."""
         if getattr(_KEPT, "token", None) != self.token:
             _KEPT.token, _KEPT.built = self.token, self.build()
         return _KEPT.built  # type: ignore[no-any-return]  # of this token
@@ -120,7 +119,7 @@ def _joblib() -> Any:
 
 
 def _stays_here(sent: Mapping[str, Any], error: Exception) -> ParameterError:
-    """Return the error that names what cannot be sent to another process, and why."""
+    """Return the error for an object that cannot be sent to another process."""
     dumps = from_extra("parallel", "joblib.externals.loky.backend.reduction", "n_jobs needs joblib").dumps
 
     def reason(value: object) -> str:
@@ -133,6 +132,6 @@ def _stays_here(sent: Mapping[str, Any], error: Exception) -> ParameterError:
     found = ((f"{name}: {brief(value)}", why) for name, value in sent.items() if (why := reason(value)))
     what, why = next(found, ("n_jobs: what is worked on", str(error)))
     return ParameterError(
-        f"{what} cannot be sent to another process ({why}); give n_jobs=1, or let its __getstate__ leave out what "
-        "stays behind, such as open files, locks and generators"
+        f"n_jobs: got {what}, which cannot be sent to another process ({why}). Pass n_jobs=1, or define __getstate__ "
+        "without open files, locks and generators."
     )

@@ -1,4 +1,4 @@
-"""Text for people: values in brief, lists cut short, and control characters made visible."""
+"""Text for messages: short values and lists, visible control characters, and escaping."""
 
 import re
 import reprlib
@@ -8,7 +8,7 @@ from unicodedata import category
 
 
 class _Short(reprlib.Repr):
-    """A repr of bounded length and depth: a value may be long, deep, or unable to show itself."""
+    """A ``repr`` of bounded length and depth, also of values whose own one fails."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class _Short(reprlib.Repr):
 
 
 def brief(value: object, limit: int = 60) -> str:
-    """Return the value's ``repr`` in at most ``limit`` characters; the middle of a long text is left out.
+    """Return the value's ``repr`` in at most ``limit`` characters, without the middle of a long text.
 
     Example:
         >>> brief("a" * 100, limit=14), brief([[[[[[]]]]]]), brief(10**5_000)
@@ -36,7 +36,7 @@ def brief(value: object, limit: int = 60) -> str:
 
 
 def listed(values: Iterable[object], *, count: int | None = None, limit: int = 5) -> str:
-    """Return the first few values in brief, and how many there are if that is more.
+    """Return the first values in brief, and the number of all if that is larger.
 
     Args:
         values: The values; an iterator will do where the count is given.
@@ -70,7 +70,7 @@ _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff
 
 
 def visible(text: str) -> str:
-    r"""Return the text with every character that is not to be seen, but acts, written as its escape sequence.
+    r"""Return the text with control characters as escape sequences.
 
     Example:
         >>> visible("a\x1b[31mb\u2028c"), visible("Straße, 家, مرحبا")
@@ -80,7 +80,7 @@ def visible(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return the text with its middle left out where it is longer than so many characters; below 12, with its end.
+    """Return the text in at most ``most`` characters, without its middle; below 12 without its end.
 
     No mark, joiner or skin tone is parted from what it belongs to.
 

@@ -1,1 +1,1 @@
-"""What every reader and writer of files shares: what a file is, CSV, memory there is, files written whole."""
+"""Common parts of readers and writers: file types, CSV, memory limits, atomic writes."""

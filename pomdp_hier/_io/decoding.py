@@ -1,4 +1,4 @@
-"""Decoders of other packages: whatever one of them raises over a damaged file becomes an error of this package."""
+"""Conversion of exceptions of decoders into errors of this package."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ _LONGEST = 200  # characters of the decoder's own words
 def decoding(
     name: str, error: type[PomdpHierError], expected: str, remedy: str = "Copy or write the file again"
 ) -> Iterator[None]:
-    """Turn every exception of a decoder into an error of this package; what the package raised itself is left alone.
+    """Turn every exception of a decoder into an error of this package.
 
     Decoders document few of their exceptions: ``zipfile`` passes on those of zlib, bz2 and lzma, numpy those of the
     tokenizer of Python. So every exception counts, also a MemoryError: a damaged header may ask for any size.

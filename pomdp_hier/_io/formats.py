@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from pomdp_hier._io.decoding import decoding
 from pomdp_hier._io.memory import memory_available, require_memory
-from pomdp_hier._text import brief
+from pomdp_hier._text import brief, counted
 from pomdp_hier.errors import ParameterError, PomdpHierError
 
 _BLOCK = 1 << 22  # bytes unpacked at a time
@@ -22,7 +22,7 @@ _LOOKED_AT = 4096
 
 @dataclass(frozen=True)
 class Kind:
-    """What a file is.
+    """Kind of a file.
 
     Attributes:
         name: ``"text"``, ``"npy"``, ``"npz"``, ``"parquet"``, ``"gzip"``, or what no reader takes.
@@ -37,7 +37,7 @@ class Kind:
 
 _TEXT = Kind("text", "text", "give a binary file, as numpy.save writes it")
 _BINARY = Kind("binary", "binary, or text in another encoding than UTF-8", "save it as UTF-8 text, such as CSV")
-_EMPTY = Kind("empty", "empty", "give a file that has something in it")
+_EMPTY = Kind("empty", "an empty file", "give a file with content")
 _NPZ = Kind("npz", "a .npz or zip archive", "unpack it, or save its table as CSV")
 _EXCEL = Kind("excel", "an Excel or OpenDocument workbook", "save the sheet as CSV")
 _TORCH = Kind("pickle", "a PyTorch file, whose pickle could run code", "save its numbers with numpy.save")
@@ -97,7 +97,7 @@ _IN_XML = (
 
 
 def kind_of(content: bytes) -> Kind:
-    """Return what a file is, by its content or the first bytes of it.
+    """Return the kind of a file from its content or first bytes.
 
     Example:
         >>> kind_of(b"a,b\\n1,2\\n").name, kind_of(b"#NEXUS\\nBEGIN TREES;").what
@@ -126,23 +126,24 @@ def kind_of(content: bytes) -> Kind:
 
 
 def check_kind(kind: Kind, name: str, error: type[PomdpHierError], wanted: Sequence[str]) -> None:
-    """Refuse a file of a kind that is not wanted, and one that is none of these under the name of one.
+    """Raise for a file of an unwanted kind, or with the ending of another kind.
 
     Raises:
         PomdpHierError: As ``error``; the message says what the file is and what to do.
     """
     if kind.name not in wanted:
-        raise error(f"{name} is {kind.what}; {kind.remedy}")
+        raise error(f"{name}: got {kind.what}. {kind.remedy[0].upper()}{kind.remedy[1:]}.")
     ending = file_ending(name)
     if kind.name == "text" and ending in _WRITERS:
         raise error(
-            f"{name} is no {ending} file, by its first bytes; write it again with {_WRITERS[ending]}, or give it the "
-            "name of what it is"
+            f"{name}: got other first bytes; expected those of a {ending} file. Write it again with "
+            f"{_WRITERS[ending]}, or "
+            "rename it."
         )
 
 
 def unpacked(content: bytes, name: str, error: type[PomdpHierError], limit: int | None = None) -> bytes:
-    """Return content, out of gzip if it is packed so.
+    """Return the content, decompressed if it is gzip.
 
     Args:
         content: All of the file.
@@ -160,15 +161,15 @@ def unpacked(content: bytes, name: str, error: type[PomdpHierError], limit: int 
     with decoding(name, error, "a whole gzip file"), gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
         while block := stream.read(_BLOCK):
             found += block
-            require_memory(len(found), limit, f"{name}, unpacked,", error)
+            require_memory(len(found), limit, f"{name}, unpacked", error)
     return bytes(found)
 
 
 def text_of(content: bytes, name: str, error: type[PomdpHierError], limit: int | None = None) -> str:
-    """Return the text in a file, out of gzip if need be, without a byte order mark.
+    """Return the text in a file, decompressed and without a byte order mark.
 
     Raises:
-        PomdpHierError: As ``error``, for content that is no text in UTF-8: the message says what it is and what to do.
+        PomdpHierError: As ``error``, for content that is not text in UTF-8: the message says what it is and what to do.
 
     Example:
         >>> from pomdp_hier.errors import ReaderError
@@ -185,13 +186,14 @@ def text_of(content: bytes, name: str, error: type[PomdpHierError], limit: int |
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as wrong:
         raise error(
-            f"{name} is not UTF-8: byte {wrong.start} is 0x{content[wrong.start]:02x} ({wrong.reason}); save it as "
-            "UTF-8"
+            f"{name}: got 0x{content[wrong.start]:02x} as byte {wrong.start} ({wrong.reason}); expected UTF-8. "
+            "Save it as "
+            "UTF-8."
         ) from None
 
 
 def file_ending(name: str) -> str:
-    """Return the ending of a file's name in lower case, without the ``.gz`` that says how it is packed.
+    """Return the ending of a file's name in lower case, before ``.gz``.
 
     Example:
         >>> file_ending("shop/Tree.JSON.gz"), file_ending("-")
@@ -207,7 +209,7 @@ _QUOTED = re.compile(r'"[^"]*+"')
 
 @dataclass(frozen=True, eq=False)
 class CsvTable:
-    """A table in delimited text, read as far as one asks for its rows.
+    """A table in delimited text, read lazily.
 
     Attributes:
         columns: The cells of the header, without spaces around them.
@@ -231,7 +233,7 @@ def open_csv(
     delimiter: str | None = None,
     comment: str | None = None,
 ) -> CsvTable:
-    """Return the table in text, or in a stream of UTF-8, which starts with a header; blank lines are skipped.
+    """Return the table in text or a UTF-8 stream, which starts with a header; blank lines are skipped.
 
     Args:
         source: The text, or a binary stream of it, with or without a byte order mark; a stream is read as it is needed.
@@ -242,7 +244,7 @@ def open_csv(
 
     Raises:
         PomdpHierError: As ``error``, here or while the rows are read: no header, a row with more or fewer cells than
-            the header, a quote that is not closed, a cell of more than 131,072 characters, bytes that are no UTF-8.
+            the header, a quote that is not closed, a cell of more than 131,072 characters, bytes that are not UTF-8.
         ParameterError: The delimiter is not one character.
 
     Example:
@@ -260,7 +262,7 @@ def open_csv(
             break
         skipped += 1
     else:
-        raise error(f"{name}: the table is empty; expected a header and one row an item")
+        raise error(f"{name}: got an empty table; expected a header and one row per item")
     if delimiter is None:
         delimiter = max(_DELIMITERS, key=_QUOTED.sub("", first).count)
     rows = _rows(csv.reader(chain([first], lines), delimiter=delimiter, strict=True), skipped, name, error)
@@ -270,7 +272,7 @@ def open_csv(
 
 
 def _lines(source: str | IO[bytes], name: str, error: type[PomdpHierError]) -> Iterator[str]:
-    """Yield the lines with their ends, which may stand in quoted cells."""
+    """Yield the lines with their ends, which can be inside quoted cells."""
     if isinstance(source, str):
         yield from io.StringIO(source.removeprefix("\ufeff"), newline="")
         return
@@ -278,24 +280,23 @@ def _lines(source: str | IO[bytes], name: str, error: type[PomdpHierError]) -> I
     try:
         yield from text
     except UnicodeDecodeError as wrong:
-        raise error(
-            f"{name}: not UTF-8 text (byte {wrong.object[wrong.start]:#04x} cannot be decoded); save it as UTF-8"
-        ) from wrong
+        raise error(f"{name}: got byte {wrong.object[wrong.start]:#04x}; expected UTF-8. Save it as UTF-8.") from wrong
     finally:
         with contextlib.suppress(ValueError):  # the stream is closed by now
             text.detach()
 
 
 def _rows(reader: Any, skipped: int, name: str, error: type[PomdpHierError]) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells of each row that is not blank; a cell that is quoted and empty is a cell."""
+    """Yield the line number and cells of each row that is not blank."""
     try:
         for row in reader:
             if row and (len(row) > 1 or not row[0].isspace()):
                 yield skipped + reader.line_num, row
     except csv.Error as wrong:
         raise error(
-            f"{name}, line {skipped + reader.line_num}: not delimited text ({wrong}); is a quote not closed? Give a "
-            "header and one line an item"
+            f"{name}, line {skipped + reader.line_num}: got no delimited text ({wrong}); expected a header and "
+            "one line per "
+            "item. Close open quotes."
         ) from wrong
 
 
@@ -305,7 +306,8 @@ def _of_one_length(
     for line, row in rows:
         if len(row) != len(header):
             raise error(
-                f"{name}, line {line}: {len(row)} cells where the header has {len(header)}; give every line as many "
-                f"cells as the header, and quote a cell that contains {brief(delimiter)}"
+                f"{name}, line {line}: got {counted(len(row), 'cell')}; expected {len(header)}, as in the header. "
+                "Quote cells that "
+                f"contain {brief(delimiter)}."
             )
         yield line, row

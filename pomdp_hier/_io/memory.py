@@ -1,4 +1,4 @@
-"""How much memory there is: what this process may use, what is left, and room on disk where that is too little."""
+"""Memory limits: the limit and the free memory of this process, and arrays on disk."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ _PIECE = 1 << 18
 
 
 def memory_allowed() -> int:
-    """Return the bytes of memory that this process may use: the machine's, or less by a limit or a control group.
+    """Return the memory limit of this process in bytes, from machine, resource limit and control group.
 
     Example:
         >>> memory_allowed() > 0
@@ -50,15 +50,15 @@ def memory_allowed() -> int:
 
 
 def room_for(shape: tuple[int, int], may_use_disk: bool) -> "npt.NDArray[np.float64]":
-    """Return zeros of this shape, in memory, or in an unnamed temporary file if they would take a quarter of it.
+    """Return zeros of this shape, in an unnamed temporary file if they need a quarter of the memory.
 
     Args:
         shape: Of the table, float64.
         may_use_disk: Whether a file is an answer; it is for features that are one.
 
     Raises:
-        FeatureError: The folder for temporary files has no room: its space is taken now, because a process that writes
-            to a map of a file without room is ended by the system.
+        FeatureError: The folder for temporary files is full: its space is allocated now, because a process that writes
+            to a map of a file on a full disk is ended by the system.
     """
     import numpy as np
 
@@ -71,33 +71,35 @@ def room_for(shape: tuple[int, int], may_use_disk: bool) -> "npt.NDArray[np.floa
                 return np.memmap(file, dtype=np.float64, mode="r+", shape=shape)
         except OSError as error:
             raise FeatureError(
-                f"no room for {_readable(needed)} of cluster sums in {tempfile.gettempdir()} ({error.strerror}); make "
-                "room there, or set TMPDIR to a folder that has some"
+                f"{tempfile.gettempdir()}: got too little space for {_readable(needed)} of cluster sums "
+                f"({error.strerror}). Free "
+                "space there, or set TMPDIR to another folder."
             ) from error
     return np.zeros(shape)
 
 
 def memory_available() -> int:
-    """Return the bytes that can be taken now without swapping: what system or container has left."""
+    """Return the available memory in bytes, of the system or container."""
     limits = [limit for limit in (_system(), _control_group()) if limit is not None]
     return min(limits, default=_WHERE_UNKNOWN)
 
 
 def require_memory(needed: int, limit: int, what: str, error: type[PomdpHierError] = FeatureError) -> None:
-    """Refuse ``needed`` bytes beyond ``limit``.
+    """Raise if ``needed`` bytes exceed ``limit``.
 
     Raises:
         PomdpHierError: As ``error``: they are more; the message says how many.
     """
     if needed > limit:
         raise error(
-            f"{what} claims to take {_readable(needed)}, more than the {_readable(limit)} of memory available; "
-            "if the claim is true, use fewer rows or columns, float32, or a sparse file"
+            f"{what}: got a declared size of {_readable(needed)}; expected at most {_readable(limit)}, the "
+            "available memory. "
+            "Use fewer rows or columns, float32, or a sparse file."
         )
 
 
 def held(what: str, values: Any, error: type[PomdpHierError] = ParameterError) -> Any:
-    """Return what an iterator gives as a list, if it ends; what has a length, is a file or gives nothing, as it is.
+    """Return an iterator as a list; objects with a length and files are unchanged.
 
     Raises:
         PomdpHierError: As ``error``: it goes on and on, see `gathered`.
@@ -117,7 +119,7 @@ def held(what: str, values: Any, error: type[PomdpHierError] = ParameterError) -
 
 
 def gathered(values: Iterator[Any], endless: Callable[[int], PomdpHierError]) -> list[Any]:
-    """Return what an iterator gives as a list.
+    """Return the elements of an iterator as a list.
 
     Args:
         values: The iterator.
@@ -160,7 +162,7 @@ def _system() -> int | None:
 
 
 def _control_group() -> int | None:
-    """Return what is left of the limit of this process's control group (version 2), if it has one."""
+    """Return the free memory of this process's control group (version 2), or None."""
     group = Path("/sys/fs/cgroup")
     try:
         limit = int((group / "memory.max").read_text(encoding="ascii"))

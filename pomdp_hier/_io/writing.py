@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and never through a link: the one place where the package writes a file."""
+"""Atomic writes, the only place where the package writes files."""
 
 import contextlib
 import gzip
@@ -14,10 +14,10 @@ _STREAMS = ("/dev", "/dev/fd")  # where links lead to open files, which must not
 
 
 def write_file(path: str | os.PathLike[str], content: str | bytes, *, replace: bool = True) -> None:
-    """Write a file by way of a draft beside it, so that it is there whole or not at all; text is UTF-8.
+    """Write a file atomically, by way of a draft beside it; text is UTF-8.
 
     The draft has a name that nobody can guess, and is never one that is there already. A file that is replaced leaves
-    its permissions to the new one; a link is replaced itself, what it leads to stays. What is no file, such as
+    its permissions to the new one; a link is replaced itself, what it leads to stays. Anything else, such as
     ``/dev/stdout`` or a pipe, is written to as it is.
 
     Args:
@@ -52,18 +52,18 @@ def write_file(path: str | os.PathLike[str], content: str | bytes, *, replace: b
         raise PomdpHierError(message, Setting("replace", True)) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise PomdpHierError(f"{path}: cannot be written ({reason}); choose another path") from error
+        raise PomdpHierError(f"{path}: cannot be written ({reason}). Choose another path.") from error
 
 
 def remove_drafts() -> None:
-    """Remove what is half-written: for a process that is told to end."""
+    """Remove all drafts, when a signal ends the process."""
     for draft in tuple(_drafts):
         with contextlib.suppress(OSError):
             os.unlink(draft)
 
 
 def _put_in_place(target: Path, content: bytes, replace: bool) -> None:
-    """Write the draft and give it the target's name.
+    """Write the draft and rename it to the target.
 
     Raises:
         FileExistsError: Something has this name and may not be replaced.
@@ -92,7 +92,7 @@ def _put_in_place(target: Path, content: bytes, replace: bool) -> None:
 
 
 def _link(draft: str, target: Path) -> None:
-    """Give the draft the target's name if nothing has it, also if another process makes it at this moment.
+    """Rename the draft to the target unless that exists, also by another process.
 
     Raises:
         FileExistsError: Something has it.

@@ -1,8 +1,8 @@
-"""The command line: ``pomdp-hier COMMAND``, one module a command.
+"""The command line: ``pomdp-hier COMMAND``, one module per command.
 
 A command is a module with ``NAME``, ``SUMMARY``, ``EXAMPLES``, ``configure(parser)`` and ``run(options) -> exit code``.
-It imports what it works with inside ``run``, so that ``--help`` and a slip in an option are answered at once. What the
-exit codes mean stands in `pomdp_hier.cli.console`, what signals do in `pomdp_hier.__main__`.
+Its imports are inside ``run``, so that ``--help`` and errors in options are fast. Exit codes are in
+`pomdp_hier.cli.console`, signals in `pomdp_hier.__main__`.
 """
 
 import argparse
@@ -61,7 +61,7 @@ examples:
   echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv -
   pomdp-hier score --help
 
-Exit codes: 0 done, 1 cannot be done, 2 wrong usage, 3 a check failed."""
+Exit codes: 0 success, 1 error, 2 wrong usage, 3 failed check."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -91,7 +91,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _HelpAll(argparse.Action):
-    """Prints the whole help and ends the command."""
+    """Prints the whole help."""
 
     def __init__(self, option_strings: Sequence[str], dest: str) -> None:
         text = "show this help and the options for reading files, and exit"
@@ -104,10 +104,10 @@ class _HelpAll(argparse.Action):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the exit code of one command line; whatever a user can get wrong ends in one line on standard error.
+    """Return the exit code of a command line; every user error is one line on standard error.
 
     Args:
-        argv: The arguments; those of the process by default.
+        argv: The arguments; by default those of the process.
 
     Example:
         >>> main(["show", "C", "--ascii"])
@@ -140,7 +140,7 @@ def _run(options: argparse.Namespace) -> int:
     except PomdpHierError as error:
         return console.fail(error, ExitCode.CANNOT_BE_DONE)
     except MemoryError:
-        message = "not enough memory; use fewer items, float32 features, or a sparse file"
+        message = "not enough memory. Use fewer items, float32 features, or a sparse file."
         return console.fail(message, ExitCode.CANNOT_BE_DONE)
     except BrokenPipeError:
         console.silence()
@@ -160,7 +160,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     parser = _Parser(
         prog="pomdp-hier",
-        description="How well a hierarchy supports search (HQS), and whether a POMDP is what it claims to be.",
+        description="Hierarchy Quality for Search (HQS), and checks, bounds and policies of POMDPs.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

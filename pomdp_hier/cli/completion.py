@@ -1,4 +1,4 @@
-"""``pomdp-hier completion``: a shell's completion of commands, options, choices and files (extra ``completion``)."""
+"""``pomdp-hier completion``: shell completion of commands, options and files (extra ``completion``)."""
 
 import argparse
 

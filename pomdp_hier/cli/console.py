@@ -1,4 +1,4 @@
-"""What every command says, and where: results on standard output, all else on standard error."""
+"""Output of commands: results on standard output, all else on standard error."""
 
 import argparse
 import io
@@ -18,7 +18,7 @@ _show_other_warning = warnings.showwarning
 
 
 class ExitCode(IntEnum):
-    """How a command ended; a signal adds 128 to its number, as shells do."""
+    """Exit code of a command; for a signal 128 plus its number, as in shells."""
 
     DONE = 0
     CANNOT_BE_DONE = 1
@@ -30,20 +30,20 @@ class ExitCode(IntEnum):
 
 
 def prepare() -> None:
-    """Let no name that the terminal's encoding lacks end a command."""
+    """Let standard streams escape characters that their encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def say(text: str) -> None:
-    """One line on standard error, if there is one."""
+    """Print one line on standard error, if that is open."""
     if sys.stderr is not None:
         print(printable(text), file=sys.stderr)
 
 
 def fail(error: PomdpHierError | str, code: int) -> int:
-    """Return the exit code, after one line that says what is wrong and what to do."""
+    """Return the exit code, after one line about the error."""
     text = error.worded(as_option) if isinstance(error, PomdpHierError) else error
     say(f"pomdp-hier: {text}" if code in (ExitCode.INTERRUPTED, ExitCode.TOLD_TO_END) else f"error: {text}")
     return code
@@ -86,14 +86,14 @@ def as_option(setting: Setting) -> str:
 
 
 def note(text: str, options: argparse.Namespace) -> None:
-    """Say on standard error what is not a result, unless ``--quiet`` is given."""
+    """Print a note on standard error, unless ``--quiet`` is given."""
     if not options.quiet:
         say(text)
 
 
 @contextmanager
 def steps(command: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows which step of a command starts."""
+    """Yield a function that shows the start of a step of a command."""
     from pomdp_hier._progress import shown_progress
 
     with shown_progress(True, command, "step", total, leave=False) as bar:
@@ -117,7 +117,7 @@ def show_warning(message: Warning | str, category: type[Warning], *where: Any, *
 
 
 def printable(text: str) -> str:
-    """Return the text on one line and without the control characters that names in files may hold.
+    """Return the text on one line, with visible control characters.
 
     Example:
         >>> printable("a\\nb\\x1b[31mc")
@@ -127,7 +127,7 @@ def printable(text: str) -> str:
 
 
 def uses_unicode(stream: TextIO | None) -> bool:
-    """Whether box-drawing characters can be written to a stream."""
+    """Return whether a stream can encode box-drawing characters."""
     try:
         "├└│…".encode(getattr(stream, "encoding", None) or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -136,18 +136,18 @@ def uses_unicode(stream: TextIO | None) -> bool:
 
 
 def finish() -> None:
-    """Write out what is still buffered, so that a full disk or a closed pipe is noticed here.
+    """Flush standard output, to notice a full disk or a closed pipe.
 
     Raises:
         OSError: Standard output is closed or cannot take it.
     """
     if sys.stdout is None:
-        raise OSError("standard output is closed, so that the result went nowhere; send it to a file: > result.txt")
+        raise OSError("standard output is closed; expected a stream for the result. Send it to a file: > result.txt")
     sys.stdout.flush()
 
 
 def silence() -> None:
-    """Drop what standard output could not take, or Python complains about it once more at exit."""
+    """Drop the rest of standard output, which Python would report again at exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, AttributeError, ValueError, io.UnsupportedOperation):

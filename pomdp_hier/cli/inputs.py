@@ -1,4 +1,4 @@
-"""What every command that scores takes: the features, the tree, and the searcher's settings."""
+"""Common arguments of the commands: features, tree, and settings of the searcher."""
 
 import argparse
 import warnings
@@ -33,7 +33,7 @@ _SIMILARITIES = ("cosine", "inverse_sqeuclidean", "negative_euclidean", "precomp
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
-    """Add FEATURES and TREE, and how to read them."""
+    """Add FEATURES and TREE, with their reading options."""
     add = parser.add_argument
     add(
         "features",
@@ -52,27 +52,27 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
-    """Add how to read FEATURES and TREE."""
+    """Add the reading options of FEATURES and TREE."""
     add = parser.add_argument_group(READING_GROUPS[0]).add_argument
-    add("--key", metavar="NAME", help="the array of a dense .npz to take (default: X, or the only one)")
+    add("--key", metavar="NAME", help="the array of a dense .npz (default: X, or the only one)")
     add("--id-column", metavar="NAME", help="the column of ids (default: id, item or item_id, if there is one)")
     add(
         "--text-column",
         metavar="NAME",
         action="append",
-        help="take the TF-IDF of this column of text; given several times, of all of them together",
+        help="use the TF-IDF of this column of texts; repeat for several columns, which are joined",
     )
-    add("--embedding-column", metavar="NAME", help="take the vectors in this column of a Parquet file")
-    add("--min-df", type=int, metavar="N", help="text: leave out terms that fewer than N items have (default: 1)")
-    add("--max-ngram", type=int, metavar="N", help="text: count runs of up to N words as terms (default: 1)")
+    add("--embedding-column", metavar="NAME", help="use the vectors in this column of a Parquet file")
+    add("--min-df", type=int, metavar="N", help="text: minimum number of items per term (default: 1)")
+    add("--max-ngram", type=int, metavar="N", help="text: maximum number of words per term (default: 1)")
     add("--sublinear-tf", action="store_true", default=None, help="text: use sublinear term frequency, 1 + log(tf)")
-    add("--stop-words", choices=("english",), help="text: leave out common words")
+    add("--stop-words", choices=("english",), help="text: remove stop words")
     add(
         "--join",
         choices=("auto", "id", "position"),
         default="auto",
-        help="which row belongs to which item: by the ids of both files, or the k-th row to the k-th item (default: "
-        "by id where the features have ids, unless the tree's items are plain numbers that none of them is)",
+        help="join rows to items by the ids of both files, or the k-th row to the k-th item (default: by id if the "
+        "features have ids, unless the tree's items are numbers that are not among them)",
     )
     trees.add_tree_options(parser)
 
@@ -91,8 +91,9 @@ def add_setting_options(parser: argparse.ArgumentParser, *, calibrated: bool = F
         default="cosine",
         choices=_SIMILARITIES,
         metavar="NAME",
-        help=f"what guides the searcher: {', '.join(_SIMILARITIES)}, of which FEATURES is the N x N matrix; take the "
-        "one that the tree was made with, negative_euclidean for Ward and distances (default: cosine)",
+        help=f"the similarity of items and clusters: {', '.join(_SIMILARITIES)} (FEATURES is the N x N matrix). Use "
+        "the "
+        "one that the tree was built with, negative_euclidean for Ward and distances (default: cosine)",
     )
     add(
         "--delta",
@@ -127,13 +128,13 @@ def add_quiet(parser: argparse.ArgumentParser) -> None:
 
 
 def add_count(parser: argparse.ArgumentParser, option: str, what: str, default: int | None = None) -> None:
-    """Add an option that says how many, and what is taken without it."""
+    """Add an option for a number, with its default."""
     note = "" if default is None else f" (default: {default})"
     parser.add_argument(option, type=count, default=default, metavar="N", help=what + note)
 
 
 def count(text: str) -> int:
-    """Return the argument of an option that says how many.
+    """Return the argument of an option for an integer of at least 0.
 
     Example:
         >>> count("3")
@@ -149,7 +150,7 @@ def count(text: str) -> int:
 
 
 def amount(text: str) -> float:
-    """Return the argument of an option that says how much, 0 or more.
+    """Return the argument of an option for a number of at least 0.
 
     Example:
         >>> amount("0.5")
@@ -165,17 +166,17 @@ def amount(text: str) -> float:
 
 
 def settings(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what guides the searcher, as arguments of the functions that score."""
+    """Return the settings of the searcher as arguments of scoring functions."""
     return {name: getattr(options, name) for name in OF_SETTINGS if hasattr(options, name)}
 
 
 def refuse_unused(options: argparse.Namespace, names: Sequence[str], why: str) -> None:
-    """Refuse options that are given where they have no effect.
+    """Raise for options without effect.
 
     Args:
         options: Those of the command line.
-        names: What has no effect.
-        why: When that is so, for the error text.
+        names: The options without effect.
+        why: The condition, for the message.
 
     Raises:
         ParameterError: One of them is not at its default.
@@ -186,7 +187,7 @@ def refuse_unused(options: argparse.Namespace, names: Sequence[str], why: str) -
 
 
 def check_out(options: argparse.Namespace, **endings: Any) -> None:
-    """Refuse an ``--out`` that cannot be written, or ``--force`` without it; see `tables.check_target`.
+    """Raise for an ``--out`` that cannot be written, or ``--force`` without it; see `tables.check_target`.
 
     Raises:
         ParameterError: Its ending is unknown, or there is nothing to replace.
@@ -210,18 +211,18 @@ def _temperature(text: str) -> float | str:
     try:
         return float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{brief(text)} is neither a number nor 'calibrated'") from None
+        raise argparse.ArgumentTypeError(f"got {brief(text)}; expected a number or 'calibrated'") from None
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What FEATURES and TREE hold.
+    """Content of FEATURES and TREE.
 
     Attributes:
-        features: The features, one row an item, in the order of the tree's items.
+        features: The features, one row per item, in item order.
         tree: The tree.
         ids: The id of each item.
-        joined: How rows and items were brought together: ``"id"`` or ``"position"``.
+        joined: The join of rows and items: ``"id"`` or ``"position"``.
     """
 
     features: Any
@@ -231,10 +232,10 @@ class Inputs:
 
 
 def read_inputs(options: argparse.Namespace) -> Inputs:
-    """Return the features in the order of the tree's items, the tree, and how they were brought together.
+    """Return the features in item order, the tree, and the kind of join.
 
     Raises:
-        PomdpHierError: A file cannot be read, or the two do not belong together.
+        PomdpHierError: A file cannot be read, or features and tree do not match.
         ParameterError: Both are standard input, or features and tree are given the other way round.
     """
     if options.features == options.tree == "-":
@@ -247,13 +248,15 @@ def read_inputs(options: argparse.Namespace) -> Inputs:
         for tree in (options.tree, *getattr(options, "others", ())):
             if _fit(argparse.Namespace(**{**vars(options), "features": tree, "tree": options.features})):
                 raise ParameterError(
-                    f"{options.features} is the tree and {tree} the features; give them the other way round"
+                    f"FEATURES and TREE: got the tree {options.features} and the features {tree}; expected the "
+                    "features first. Swap "
+                    "them."
                 ) from error
         raise
 
 
 def _fit(options: argparse.Namespace) -> bool:
-    """Whether these are features and their tree; standard input, which was read already, is neither."""
+    """Return whether these are features and their tree; standard input is not read again."""
     if "-" in (options.features, options.tree):
         return False
     with warnings.catch_warnings():
@@ -311,7 +314,7 @@ def _read(options: argparse.Namespace) -> Inputs:
 
 
 def _rows(row_ids: "Sequence[Hashable]", ids: "Sequence[Hashable]", options: argparse.Namespace) -> Any:
-    """Return the feature row of each item by id; None if none fits and the items are plain numbers.
+    """Return the feature row of each item by id; None if none matches and the items are numbers.
 
     Raises:
         FeatureError: Some do not match; lists what is missing, surplus or doubled.
@@ -326,7 +329,7 @@ def _rows(row_ids: "Sequence[Hashable]", ids: "Sequence[Hashable]", options: arg
 def _as_paths(
     row_ids: "Sequence[Hashable]", ids: "Sequence[Hashable]", sep: str | None
 ) -> "tuple[Sequence[Hashable], Sequence[Hashable]]":
-    """Rows' ids beside items that are paths: the last names if these tell the items apart and are meant, else paths."""
+    """Return the ids of rows and items for items that are paths: their last names if distinct, else the paths."""
     last = [name[-1] if isinstance(name, tuple) and name else name for name in ids]
     if len(set(last)) == len(last) and not set(last).isdisjoint(row_ids):
         return row_ids, last

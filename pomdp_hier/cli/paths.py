@@ -1,4 +1,4 @@
-"""The files that a command reads and writes: marked as such where its arguments are declared, and kept apart.
+"""Input and output files of commands, declared by the types of their arguments and kept distinct.
 
 An argument that names a file has the type `input_file` or `output_file`. So every command is checked in one place,
 before it starts: no two outputs are one file, and no output is an input.
@@ -44,7 +44,7 @@ def file_arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 
 def check_apart(options: argparse.Namespace, arguments: list[argparse.Action]) -> None:
-    """Refuse two outputs that are one file, and an output that is an input.
+    """Raise for two outputs that are one file, and for an output that is an input.
 
     Args:
         options: The values of the command line.
@@ -75,7 +75,7 @@ def check_apart(options: argparse.Namespace, arguments: list[argparse.Action]) -
 
 
 def same_file(one: str, other: str) -> bool:
-    """Whether two paths lead to one file, or would once it is written: by links, ``./``, or a file system without case.
+    """Return whether two paths lead to one file, also by links, ``./``, or a case-insensitive file system.
 
     Example:
         >>> same_file("x.csv", "./x.csv"), same_file("x.csv", "y.csv"), same_file(os.devnull, os.devnull)
@@ -100,7 +100,7 @@ def _folded(name: str) -> str:
 
 
 def _ignores_case(folder: str) -> bool:
-    """Whether a file in the folder is found under another case of its name."""
+    """Return whether the folder is case-insensitive."""
     try:
         with tempfile.NamedTemporaryFile(prefix=".case", dir=folder) as probe:
             return Path(folder, Path(probe.name).name.upper()).exists()
@@ -117,7 +117,7 @@ def _stream(path: str, number: int) -> str:
 
 
 def _takes_standard_output(path: str) -> bool:
-    """Whether the shell writes standard output to this file."""
+    """Return whether the shell writes standard output to this file."""
     with suppress(OSError, AttributeError, ValueError):
         found = os.fstat(sys.stdout.fileno())
         return stat.S_ISREG(found.st_mode) and os.path.samestat(found, os.stat(path))

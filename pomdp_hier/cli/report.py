@@ -1,4 +1,4 @@
-"""``pomdp-hier report``: everything about a hierarchy in one HTML file that needs no network."""
+"""``pomdp-hier report``: a report on a hierarchy in a single HTML file."""
 
 import argparse
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from pomdp_hier.cli import console, inputs, paths, tables, trees
 
 NAME = "report"
-SUMMARY = "write one HTML file: score, baselines, the tree by search success, where searchers get lost"
+SUMMARY = "write an HTML report: score, baselines, icicle, worst nodes, lost items, suggested moves"
 EXAMPLES = (
     "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
     "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier report points.csv - -o report.html",
@@ -26,10 +26,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--force", action="store_true", help="replace the file if it exists")
     add("--title", metavar="TEXT", help="the heading (default: the names of the two files)")
     few = f"{_SHUFFLES[0]}; {_SHUFFLES[1]} above {_LARGE:,} items"
-    inputs.add_count(parser, "--shuffles", f"shuffled trees to score as a baseline (default: {few})")
-    inputs.add_count(parser, "--n-moves", "suggest N moves at most, each checked", 5)
-    inputs.add_count(parser, "--n-edits", "instead of moves, N edits that gain together")
-    inputs.add_count(parser, "--max-rows", "rows of each table at most", 25)
+    inputs.add_count(parser, "--shuffles", f"number of shuffled trees for the baseline (default: {few})")
+    inputs.add_count(parser, "--n-moves", "maximum number of suggested moves, each scored", 5)
+    inputs.add_count(parser, "--n-edits", "instead of moves, at most N edits with a joint gain")
+    inputs.add_count(parser, "--max-rows", "maximum number of rows per table", 25)
     inputs.add_quiet(parser)
 
 

@@ -1,4 +1,4 @@
-"""``pomdp-hier reproduce``: the paper's case study beside what comes out here."""
+"""``pomdp-hier reproduce``: the paper's case study, with printed and computed values."""
 
 import argparse
 import json
@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the case study; 3 if a figure does not come out as it should."""
+    """Print the case study; return 3 if a figure is not reproduced."""
     from pomdp_hier.hqs.paper.reproduction import reproduce
 
     study = reproduce(options.preset)
@@ -109,7 +109,7 @@ def _line(figure: "Figure") -> str:
 
 
 def _mark(figure: "Figure") -> str:
-    """``!`` at a figure that does not come out, the paper's slips by kind, else a blank."""
+    """Return ``!`` for a figure that is not reproduced, a mark for each kind of misprint, else a blank."""
     from pomdp_hier.hqs.paper.reproduction import MISPRINT, ROUNDED_TWICE
 
     if not figure.ok:

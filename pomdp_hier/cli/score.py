@@ -1,4 +1,4 @@
-"""``pomdp-hier score``: how well a hierarchy supports the search for its items."""
+"""``pomdp-hier score``: the Hierarchy Quality for Search of a tree and its items."""
 
 import argparse
 import json
@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pomdp_hier._text import brief
 from pomdp_hier.cli import console, inputs, paths, tables, trees
 from pomdp_hier.errors import ParameterError
 
@@ -39,22 +40,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
     inputs.add_setting_options(parser, calibrated=True)
     add = parser.add_argument
-    add("--engine", choices=("auto", "numpy", "numba"), default="auto", help="what computes (default: auto)")
-    add("--sample-size", metavar="N", help="score a sample only: a number of items, or a fraction of them such as 0.1")
-    add("--half-width", type=float, metavar="X", help="sample until the 95%% interval is as narrow as +- X")
-    add("--sampling", choices=("stratified", "simple"), default="stratified", help="how to draw (default: stratified)")
-    add("--seed", type=int, metavar="N", help="the seed of the draw (default: another one each time)")
+    add("--engine", choices=("auto", "numpy", "numba"), default="auto", help="the engine of the score (default: auto)")
+    add("--sample-size", metavar="N", help="score a sample: a number of items, or a fraction such as 0.1")
+    add("--half-width", type=float, metavar="X", help="sample until the half-width of the 95%% interval is at most X")
+    add(
+        "--sampling",
+        choices=("stratified", "simple"),
+        default="stratified",
+        help="kind of sample (default: stratified)",
+    )
+    add("--seed", type=int, metavar="N", help="seed of the sample (default: random)")
     add(
         "--dask",
         nargs="?",
         const="",
         metavar="ADDRESS",
-        help="score on the workers of this Dask scheduler, or of one started here with a process a CPU; FEATURES is a "
+        help="score on the workers of this Dask scheduler, or of a local one with one process per CPU; FEATURES is a "
         ".npy or .parquet file, or a folder of them, that every worker sees; write it as --dask=ADDRESS or last",
     )
     inputs.add_count(parser, "--top", "list the N worst and the N best items", 5)
-    beside = "hold the score against N trees with shuffled items, the best stops in hindsight and no tree at all"
-    none = f"0 for none of this (default: {_SHUFFLES}, or 0 above {_CHEAP:,} items)"
+    beside = "compare the score with N trees with shuffled items, the hindsight value and no tree"
+    none = f"0 to skip (default: {_SHUFFLES}, or 0 above {_CHEAP:,} items)"
     inputs.add_count(parser, "--shuffles", f"{beside}; {none}")
     rows = "write one row per item to .csv, .parquet or .json; - is CSV on standard output"
     add("-o", "--out", type=paths.output_file, metavar="PATH", help=rows)
@@ -65,7 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Scores the hierarchy."""
+    """Score the hierarchy."""
     _check_usage(options)
     said = _distributed(options) if options.dask is not None else _evaluated(options)
     from pomdp_hier.hierarchy.node_names import label_text
@@ -82,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class _Said:
-    """What there is to print."""
+    """A result, with the data for printing."""
 
     result: "HQSResult"
     tree: "Hierarchy"
@@ -97,7 +103,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _evaluated(options: argparse.Namespace) -> _Said:
-    """Return the result of all items, or of a sample, computed here."""
+    """Return the result of all items, or of a sample, in this process."""
     sampling = {
         "sample_size": _sample_size(options.sample_size),
         "half_width": options.half_width,
@@ -122,7 +128,7 @@ def _evaluated(options: argparse.Namespace) -> _Said:
 
 
 def _distributed(options: argparse.Namespace) -> _Said:
-    """Return the result of all items, computed by workers."""
+    """Return the result of all items from Dask workers."""
     from pomdp_hier.distributed.evaluate import evaluate_distributed, local_cluster
 
     tree = trees.read_tree(options)
@@ -136,7 +142,7 @@ def _distributed(options: argparse.Namespace) -> _Said:
 
 
 def _sample_size(text: str | None) -> float | None:
-    """Return a number of items as an integer, a fraction of them as a float.
+    """Return a number of items as an integer, or a fraction as a float.
 
     Example:
         >>> _sample_size("200"), _sample_size("0.1")
@@ -148,28 +154,30 @@ def _sample_size(text: str | None) -> float | None:
         return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
     except ValueError:
         raise ParameterError(
-            f"--sample-size {text}: give a number of items, or a fraction of them such as 0.1"
+            f"--sample-size: got {brief(text)}; expected a number of items, or a fraction such as 0.1"
         ) from None
 
 
 def _shuffles(found: inputs.Inputs, asked: int | None) -> int:
-    """Return how many shuffles the score is held against; none by default for a tree where that takes long."""
+    """Return the number of shuffles of the baseline; 0 by default for a large tree."""
     return (_SHUFFLES if found.tree.n_items <= _CHEAP else 0) if asked is None else asked
 
 
 def _check_usage(options: argparse.Namespace) -> None:
-    """Raise for options that contradict each other, before anything is read."""
+    """Raise for contradictory options, before anything is read."""
     sampled = options.sample_size is not None or options.half_width is not None
     if options.dask is not None:
         if options.features == "-":
-            raise ParameterError("--dask scores .npy or Parquet files that every worker sees; give FEATURES as a path")
+            raise ParameterError(
+                "FEATURES: got -; expected a path that every worker sees, with --dask. Give a .npy or Parquet file."
+            )
         of_features = (name for name in inputs.OF_FEATURES if name != "id_column")
         others = ("sample_size", "half_width", "sampling", "seed", "shuffles")
         inputs.refuse_unused(options, (*of_features, *others), "with --dask")
     if not sampled:
         inputs.refuse_unused(options, ("sampling", "seed"), "without --sample-size or --half-width")
     elif options.shuffles:
-        raise ParameterError("--shuffles has no effect on a sample; leave it out")
+        raise ParameterError("--shuffles has no effect on a sample. Leave it out.")
     if options.score_only or options.out == "-":
         why = "with --score-only" if options.score_only else "with --out -"
         inputs.refuse_unused(options, ("top", "shuffles"), why)
@@ -200,7 +208,7 @@ def _item_table(said: _Said, names: Sequence[str] | None) -> Mapping[str, Sequen
 
 
 def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> Iterable[str]:
-    """Yield what is printed about a result."""
+    """Yield the printed lines of a result."""
     result, tree = said.result, said.tree
     if options.score_only:
         yield f"{result.score}"
@@ -253,7 +261,7 @@ def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> It
 
 
 def _sampled(result: "HQSResult") -> dict[str, Any]:
-    """Return what the JSON of a sample says besides; null where the error is not known."""
+    """Return the keys of a sample for JSON; null if the error is unknown."""
     if result.sample is None:
         return {}
     known = math.isfinite(result.standard_error)
@@ -267,7 +275,7 @@ def _sampled(result: "HQSResult") -> dict[str, Any]:
 
 
 def _beside(found: "Appraisal") -> Iterable[str]:
-    """Yield what the score is held against, in one line, and what that says."""
+    """Yield the baselines in one line, and their interpretation."""
     spread = "" if math.isnan(found.shuffled_sd) else f" (SD {found.shuffled_sd:z.4f}, {found.n_shuffles} shuffles)"
     right = (
         ""
@@ -283,7 +291,7 @@ def _beside(found: "Appraisal") -> Iterable[str]:
 
 
 def _figures(found: "Appraisal") -> dict[str, Any]:
-    """Return the figures for JSON, which knows no NaN."""
+    """Return the figures for JSON, with null for NaN."""
     return {name: None if value != value else value for name, value in found.to_dict().items()}
 
 

@@ -1,6 +1,6 @@
-"""Signals while a command searches for something better: Ctrl-C and SIGTERM end the search, not the process.
+"""Signals during a search: Ctrl-C and SIGTERM end the search, not the process.
 
-The command then writes and prints what the search has found, and ends with the code of the signal.
+The command then writes the result so far, and ends with the code of the signal.
 """
 
 import signal
@@ -20,7 +20,7 @@ _told: list[int] = []  # SIGTERM, once it has ended a search
 
 @contextmanager
 def may_end_search() -> Iterator[None]:
-    """Let SIGINT and the first SIGTERM end what runs inside, as KeyboardInterrupt or as its own handler of SIGINT does.
+    """Let SIGINT and the first SIGTERM end the search inside, by KeyboardInterrupt or its own handler.
 
     Later ones of SIGTERM change nothing: ``timeout`` and service managers send several, and what was found is still
     to be written. A second SIGINT is a person who will not wait.
@@ -44,7 +44,7 @@ def may_end_search() -> Iterator[None]:
 
 
 def _as_interrupt(number: int, frame: FrameType | None) -> None:
-    """Do once what SIGINT does at this moment."""
+    """Call the handler of SIGINT, once."""
     if _told:
         return
     _told.append(number)
@@ -54,7 +54,7 @@ def _as_interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def spares_process(number: int) -> bool:
-    """Whether this signal ends a search that runs now, or comes again after it has.
+    """Return whether this signal ends a running search, or repeats one that did.
 
     Example:
         >>> with may_end_search():
@@ -67,7 +67,7 @@ def spares_process(number: int) -> bool:
 
 
 def exit_code(status: str) -> ExitCode:
-    """Return the code of a command whose search ended so.
+    """Return the exit code for the status of a search.
 
     Example:
         >>> exit_code("interrupted"), exit_code("time")
@@ -79,5 +79,5 @@ def exit_code(status: str) -> ExitCode:
 
 
 def said_to_end() -> str:
-    """Return what is said of a command that a signal has ended before anything was found."""
+    """Return the message for a command that a signal ended without a result."""
     return "told to end" if _told else "interrupted"

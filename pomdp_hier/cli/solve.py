@@ -25,11 +25,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add = parser.add_argument
     add("problem", type=paths.input_file, metavar="MODEL", help="a .pomdp file")
-    add("--precision", type=float, default=1e-2, metavar="X", help="the gap at which to stop (default: 0.01)")
-    seconds = f"CPU seconds to stop after (default: no limit); {signals.HELP}"
+    add("--precision", type=float, default=1e-2, metavar="X", help="stop at this gap of the bounds (default: 0.01)")
+    seconds = f"stop after this number of CPU seconds (default: no limit); {signals.HELP}"
     add("--time-limit", type=inputs.amount, metavar="SECONDS", help=seconds)
-    add("--memory-limit", type=inputs.amount, metavar="MB", help="megabytes to stop at (default: no limit)")
-    add("--horizon", type=int, metavar="N", help="the number of actions (default: no end)")
+    add("--memory-limit", type=inputs.amount, metavar="MB", help="stop at this number of megabytes (default: no limit)")
+    add("--horizon", type=int, metavar="N", help="the number of actions (default: infinite)")
     proof = "write the proof of the bounds as JSON, for pomdp-hier verify"
     add("--certificate", type=paths.output_file, metavar="FILE", help=proof)
     policy = "write the policy: .alpha, .pg, .dot, or .policy for SARSOP's XML"
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Solve, print the bounds, and write what was asked for."""
+    """Solve, print the bounds, and write the requested files."""
     for option, path, endings in (
         ("--certificate", options.certificate, None),
         ("--policy-out", options.policy_out, (".alpha", ".pg", ".dot", ".policy")),
@@ -95,7 +95,7 @@ def _lines(solution: "Solution", problem: "POMDP") -> str:
 
 
 def _write_policy(solution: "Solution", options: argparse.Namespace) -> None:
-    """Write the policy in the form that the file's name asks for."""
+    """Write the policy in the format of the file's ending."""
     from pomdp_hier._io.writing import write_file
     from pomdp_hier.planning import AlphaVectorPolicy, write_policy
 

@@ -1,4 +1,4 @@
-"""Tables as files: CSV, Parquet and JSON, never over what is there unless told to."""
+"""Output tables as CSV, Parquet and JSON; existing files are replaced only with ``--force``."""
 
 import csv
 import io
@@ -25,13 +25,13 @@ def check_target(
     endings: Sequence[str] | None = _SUFFIXES,
     option: str = "--out",
 ) -> None:
-    """Refuse a target that could not be written, before the work whose result it is for.
+    """Raise for an output that cannot be written, before the work starts.
 
     Args:
-        path: What was given.
-        force: Whether a file that is there may be replaced.
-        endings: Those that the target may have; None for any.
-        option: By which the target was given.
+        path: The path.
+        force: Whether an existing file may be replaced.
+        endings: The allowed endings; None for any.
+        option: The name of the option.
 
     Raises:
         ParameterError: Its ending is unknown.
@@ -49,11 +49,11 @@ def check_target(
     if target.is_dir():
         raise PomdpHierError(f"{path}: got a folder; expected the path of a file")
     if os.path.lexists(target) and not force:
-        raise PomdpHierError(f"{path}: exists already; choose another path, or replace it: ", Setting("replace", True))
+        raise PomdpHierError(f"{path}: exists already. Choose another path, or replace it: ", Setting("replace", True))
 
 
 def write_table(path: str, columns: Mapping[str, Sequence[Any]], force: bool) -> None:
-    """Write a table to a file, whole or not at all; ``-`` is CSV on standard output.
+    """Write a table to a file atomically; ``-`` is CSV on standard output.
 
     Raises:
         PomdpHierError: The file exists and ``force`` is not given, or it cannot be written.
@@ -67,7 +67,7 @@ def write_table(path: str, columns: Mapping[str, Sequence[Any]], force: bool) ->
 
 
 def csv_text(columns: Mapping[str, Sequence[Any]]) -> str:
-    """Return a table as CSV; text that a spreadsheet would run as a formula gets an apostrophe in front.
+    """Return a table as CSV; text that a spreadsheet would run as a formula starts with an apostrophe.
 
     Example:
         >>> csv_text({"name": ["=1+1", "Dye Kit"], "value": [-0.5, 1.0]})

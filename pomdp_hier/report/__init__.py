@@ -1,4 +1,4 @@
-"""What people look at: matplotlib figures (extra ``plot``) and the one-file HTML report (no extra)."""
+"""Figures with matplotlib (extra ``plot``), and reports as single HTML files."""
 
 from pomdp_hier.report.and_or import draw_and_or
 from pomdp_hier.report.belief_plots import (

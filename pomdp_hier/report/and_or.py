@@ -1,4 +1,4 @@
-"""The AND-OR tree as a figure: left to right, text beside small symbols, the best plan by colour and weight."""
+"""Figures of AND-OR trees, from left to right, with the best plan highlighted."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def draw_and_or(
     name: Callable[[Any], str] = str,
     title: str | None = None,
 ) -> "Axes":
-    """Return the axes with the tree: triangles are beliefs, circles actions, and the best plan stands out.
+    """Draw an AND-OR tree: triangles are beliefs, circles are actions, and the best plan is highlighted.
 
     Arcs to actions bear the reward ``R``, arcs to beliefs the observation and its probability (on the plan, their
     width); actions stand in the problem's order. A star marks the best action of each belief of the plan; where actions
@@ -54,7 +54,7 @@ def draw_and_or(
         title: What stands above; the size of the tree by default.
 
     Raises:
-        ParameterError: It is no tree, or a full drawing was asked for, but the tree has more than ``limit`` nodes.
+        ParameterError: It is not a tree, or a full drawing was asked for, but the tree has more than ``limit`` nodes.
         MissingExtraError: Matplotlib is not installed.
 
     Example:
@@ -83,7 +83,7 @@ def draw_and_or(
 
 @dataclass
 class _Place:
-    """Where a node stands (its symbol's centre), the lines of its text, and where its arcs begin."""
+    """Position of a node: the centre of its symbol, the lines of its text, and the start of its arcs."""
 
     x: float
     y: float
@@ -93,7 +93,7 @@ class _Place:
 
 
 class _Layout:
-    """Positions in points, from measured text, the origin at the upper left."""
+    """Positions in points from measured text, with the origin at the upper left."""
 
     def __init__(self, tree: AndOrTree, shown: View, decimals: int, name: Callable[[Any], str]) -> None:
         self.tree = tree
@@ -184,7 +184,7 @@ def _text_width(text: str, size: float = 1.0, bold: bool = False) -> float:
 
 
 def _fit(ax: "Axes", layout: _Layout, own_figure: bool) -> float:
-    """Return by how much text and symbols must shrink to fit, after the limits are set to the layout."""
+    """Return the scale at which text and symbols fit, after setting the limits to the layout."""
     ax.set_axis_off()
     figure: Any = ax.get_figure()  # a Figure, or a SubFigure of the caller's
     if own_figure:
@@ -269,12 +269,12 @@ def _draw_frame(ax: "Axes", layout: _Layout, title: str | None, scale: float) ->
 
 
 def _key_width(marker: str, colour: str, text: str) -> float:
-    """Return how far the next entry of the key stands from this one."""
+    """Return the distance to the next entry of the key."""
     return (2 if marker == "-" else 1) * _SYMBOL + _GAP + _text_width(text, 0.92) + 4 * _GAP
 
 
 def _key(layout: _Layout) -> list[tuple[str, str, str]]:
-    """Return marker, colour and meaning of what is to be seen."""
+    """Return marker, colour and meaning of each entry of the key."""
     actions = [layout.tree.and_nodes[node.index].status for node in layout.shown.nodes if not node.is_or]
     key = [(">", BLUE, f"belief {layout.beliefs.header() or 'b'}, V = max Q"), ("o", INK, "action, Q = R + γ Σ p V")]
     if any(status != "expanded" for status in actions):

@@ -1,4 +1,4 @@
-"""Figures of beliefs: how one moves through a run, where it lies in the simplex, and the values above it."""
+"""Figures of beliefs: over an episode, in the simplex, and with the values above them."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ def draw_belief_trace(
     most: int = 7,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Return the axes with a run's beliefs: one stacked bar a step, one band a state, as high as its probability.
+    """Draw the beliefs of an episode, one stacked bar per step with one band per state.
 
     Args:
         beliefs: The beliefs ``b_0, b_1, …`` of the run.
@@ -40,8 +40,8 @@ def draw_belief_trace(
         ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: There is no belief, or the labels are not as many as the beliefs.
-        ModelError: One is no belief.
+        ParameterError: There are no beliefs, or the number of labels differs as the beliefs.
+        ModelError: An element is not a belief.
         MissingExtraError: Matplotlib is not installed.
 
     Example:
@@ -83,7 +83,7 @@ def draw_belief_simplex(
     labels: Sequence[str] | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Return the axes with beliefs over two states on a line, over three in a triangle, joined in their order.
+    """Draw beliefs over two states on a line, over three in a triangle, connected in order.
 
     Args:
         beliefs: The beliefs, each over the same two or three states.
@@ -93,7 +93,7 @@ def draw_belief_simplex(
 
     Raises:
         ParameterError: The beliefs are over fewer than two or more than three states, or the labels are not as many.
-        ModelError: One is no belief.
+        ModelError: An element is not a belief.
         MissingExtraError: Matplotlib is not installed.
 
     Example:
@@ -135,7 +135,7 @@ def draw_belief_simplex(
 
 
 def _draw_path(ax: "Axes", points: Any, labels: Sequence[str] | None, *, flat: bool) -> None:
-    """Draw the points joined by arrows, the last one filled; on a line the arrows are arcs, so that none overlap."""
+    """Draw the points connected by arrows, the last one filled; on a line the arrows are arcs."""
     for start, end in pairwise(points):
         if np.allclose(start, end):
             continue
@@ -154,14 +154,14 @@ def _draw_path(ax: "Axes", points: Any, labels: Sequence[str] | None, *, flat: b
 
 
 def _sequence(beliefs: Any, labels: Sequence[str] | None) -> list[Belief]:
-    """Return the beliefs as a list, refused unless each is one, there are some, and as many labels if any."""
+    """Return the beliefs as a checked list, with one label each if labels are given."""
     given = list(beliefs) if isinstance(beliefs, Iterable) and not isinstance(beliefs, str | Belief | Mapping) else None
     if given is None or not all(isinstance(belief, Belief | Mapping) for belief in given):
-        raise ParameterError(f"beliefs: got a {type(beliefs).__name__}; give a list of beliefs, [b_0, b_1, ...]")
+        raise ParameterError(f"beliefs: got {brief(beliefs)}; expected a list of beliefs, [b_0, b_1, ...]")
     if not given:
-        raise ParameterError("beliefs: none was given; expected one or more")
+        raise ParameterError("beliefs: got none; expected one or more")
     if labels is not None and (isinstance(labels, str) or len(labels) != len(given)):
-        raise ParameterError(f"labels: {len(labels)} for {len(given)} beliefs; give one each")
+        raise ParameterError(f"labels: got {len(labels)}; expected {len(given)}, one per belief")
     return [as_belief(belief) for belief in given]
 
 
@@ -172,7 +172,7 @@ def draw_alpha_vectors(
     states: Sequence[Any] = ("state 0", "state 1"),
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Return the axes with the alpha vectors of a two-state problem and their upper envelope, the value function.
+    """Draw the alpha vectors of a two-state problem and their upper envelope, the value function.
 
     Args:
         vectors: ``[K, 2]``, the value of each vector in the two states.
@@ -196,16 +196,18 @@ def draw_alpha_vectors(
         array = np.asarray(vectors, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ParameterError(
-            f"vectors: got a {type(vectors).__name__}; expected numbers [K, 2], as value_iteration(...).vectors are"
+            f"vectors: got {brief(vectors)}; expected numbers [K, 2]. Pass value_iteration(...).vectors."
         ) from error
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
-        raise ParameterError(f"vectors: shape {array.shape}; expected [K, 2], one row an alpha vector over two states")
+        raise ParameterError(
+            f"vectors: got shape {array.shape}; expected [K, 2], one row per alpha vector over two states"
+        )
     if actions is not None and len(actions) != len(array):
-        raise ParameterError(f"actions: {len(actions)} for {len(array)} vectors; give one each")
+        raise ParameterError(f"actions: got {len(actions)}; expected {len(array)}, one per vector")
     if len(states) != 2:
-        raise ParameterError(f"states: {len(states)}; give the names of the two states")
+        raise ParameterError(f"states: got {len(states)}; expected the names of two states")
     if not np.isfinite(array).all():
-        raise ParameterError("vectors: some values are infinite or not a number; give finite ones")
+        raise ParameterError("vectors: got infinite values or NaN; expected finite numbers")
     ax = new_axes(ax, width=5.6, height=3.8)
     grid = np.linspace(0, 1, 2001)
     values = np.outer(array[:, 0], 1 - grid) + np.outer(array[:, 1], grid)
@@ -243,10 +245,10 @@ def draw_action_regions(
     resolution: int | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Return the axes with the action that a policy takes under every belief over two or three states.
+    """Draw the action of a policy at each belief over two or three states.
 
     Two states make a band, on which each belief at which the action changes is found by bisection and written; three
-    make a triangle. Where the process is over, nothing is drawn. The actions have the same colours for every policy of
+    make a triangle. Terminal beliefs are left blank. The actions have the same colours for every policy of
     a problem, so that two drawings can be compared.
 
     Args:
@@ -276,11 +278,12 @@ def draw_action_regions(
     chosen = tuple(problem.states if states is None else states)
     if len(chosen) not in (2, 3) or len(set(chosen)) != len(chosen):
         raise ParameterError(
-            f"states: {len(chosen)}, {brief(chosen)}; a band needs 2 different ones and a triangle 3. Pass states=[...]"
+            f"states: got {brief(chosen)}; expected 2 different states for a band, or 3 for a triangle. Pass "
+            "states=[...]."
         )
     stray = next((s for s in chosen if s not in problem.states), None)
     if stray is not None:
-        raise ParameterError(f"states: {brief(stray)} is not one of the problem's states")
+        raise ParameterError(f"states: got {brief(stray)}; expected states of the problem")
     if resolution is None:
         resolution = 400 if len(chosen) == 2 else 48
     check_integer("resolution", resolution, 2)
@@ -343,7 +346,7 @@ def _draw_triangle(
     parts: int,
     ax: "Axes | None",
 ) -> "Axes":
-    """Draw the regions of three states: the triangle in ``parts ** 2`` small ones, each asked at its middle."""
+    """Draw the regions of three states: ``parts ** 2`` small triangles, each with the action at its centre."""
     ax = new_axes(ax, width=5.8, height=4.6)
     cells: dict[Any, list[Floats]] = {}
     for i in range(parts):
@@ -366,7 +369,7 @@ def _draw_triangle(
 
 
 def draw_backups(plan: FiniteHorizonSolution, *, steps: Sequence[int] | None = None) -> "list[Axes]":
-    """Return the axes of one figure with the alpha vectors of a two-state problem, backup by backup.
+    """Draw the alpha vectors of a two-state problem, one panel per backup.
 
     Args:
         plan: What `value_iteration` returned.
@@ -390,10 +393,11 @@ def draw_backups(plan: FiniteHorizonSolution, *, steps: Sequence[int] | None = N
     for step in steps:
         check_integer("steps", step, 1)
         if step > plan.horizon:
-            raise ParameterError(f"steps: {step}; the plan has {plan.horizon}")
+            raise ParameterError(f"steps: got {step}; expected at most {plan.horizon}, the horizon of the plan")
     if not steps or len(plan.compiled.states) != 2:
         raise ParameterError(
-            f"plan: {len(plan.compiled.states)} states and {len(steps)} steps; a panel shows two states, and one step"
+            f"plan: got {len(plan.compiled.states)} states and {len(steps)} steps; expected 2 states, and a panel "
+            "per step"
         )
     columns = min(len(steps), 3)
     rows = math.ceil(len(steps) / columns)

@@ -1,4 +1,4 @@
-"""What every matplotlib figure shares: the optional import, the colours, the line weights."""
+"""Common parts of the matplotlib figures: optional import, colours, axes."""
 
 import math
 from collections.abc import Sequence
@@ -29,19 +29,19 @@ TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, math.sqrt(3) / 2]])
 
 
 def finite_numbers(name: str, values: Any, count: int | None = None) -> Floats:
-    """Return the values as a row of finite numbers, at least one of them, or ``count``.
+    """Return the values as an array of ``count``, or at least one, finite numbers.
 
     Raises:
-        ParameterError: They are something else.
+        ParameterError: They are not.
     """
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"{name}: {brief(values)} are no numbers; give a list of numbers") from error
+        raise ParameterError(f"{name}: got {brief(values)}; expected a list of numbers") from error
     if array.ndim != 1 or not array.size or not np.isfinite(array).all() or count not in (None, array.size):
         wanted = "one or more" if count is None else f"{count}"
         raise ParameterError(
-            f"{name}: {brief(values)}, of shape {array.shape}; expected a list of {wanted}, all of them finite numbers"
+            f"{name}: got {brief(values)} of shape {array.shape}; expected a list of {wanted} finite numbers"
         )
     return array
 
@@ -65,7 +65,7 @@ def new_axes(ax: "Axes | None", *, width: float = 6.4, height: float = 4.0) -> "
 
 
 def draw_triangle(ax: "Axes", states: Sequence[Any], colour: str) -> None:
-    """Draw the outline of all beliefs over three states, each corner with its name."""
+    """Draw the simplex of three states with the names of its corners."""
     outline = TRIANGLE[[0, 1, 2, 0]]
     ax.plot(outline[:, 0], outline[:, 1], color=colour, lw=1.2)
     for (x, y), state in zip(TRIANGLE, states, strict=True):
@@ -77,7 +77,7 @@ def draw_triangle(ax: "Axes", states: Sequence[Any], colour: str) -> None:
 
 
 def search_colours() -> Any:
-    """Return the colour map of search success: orange for lost, light grey between, blue for found."""
+    """Return the colour map of search values: orange for lost, light grey between, blue for found."""
     from matplotlib.colors import LinearSegmentedColormap
 
     stops = [ORANGE, "#e0a35c", "#ececec", "#7ca5cd", BLUE]

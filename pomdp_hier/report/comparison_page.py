@@ -1,4 +1,4 @@
-"""The one-file comparison of two trees: which is better, what gains and loses, both icicles, and a tanglegram."""
+"""Comparison page of two trees: scores, gains and losses, both icicles, and a tanglegram."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ def write_comparison(
     best, other = comparison.ranking
     gain = comparison.results[best].values - comparison.results[other].values
     trees = {name: diagnoses[name].hierarchy for name in (best, other)}
-    note = f"the mean over the items below: blue where searches are worth more in {best}, orange where in {other}"
+    note = f"the mean over the items below: blue for higher values in {best}, orange for higher values in {other}"
     payloads, cells = {}, {}
     for name, suffix in ((best, ""), (other, "-2")):
         payload, position = icicle_payload(diagnoses[name], *node_names(trees[name], names), gain, note)
@@ -74,8 +74,8 @@ def write_comparison(
         sentences=element("ul", *(element("li", line) for line in comparison.sentences()), class_="reading"),
         one=best,
         other=other,
-        gained=_items(gain, cells[best], cells[other], limit, f"worth more in {best}"),
-        lost=_items(-gain, cells[best], cells[other], limit, f"worth more in {other}"),
+        gained=_items(gain, cells[best], cells[other], limit, f"of higher value in {best}"),
+        lost=_items(-gain, cells[best], cells[other], limit, f"of higher value in {other}"),
         clusters_gained=_clusters(trees[best], gain, cells[best], limit, "gain"),
         clusters_lost=_clusters(trees[best], -gain, cells[best], limit, "lose"),
         measures=_measures(comparison, best, other),
@@ -105,19 +105,19 @@ def write_comparison(
 def _check_given(comparison: object, diagnoses: Mapping[str, Diagnosis]) -> None:
     if not isinstance(comparison, Comparison) or len(comparison.results) != 2:
         count = len(comparison.results) if isinstance(comparison, Comparison) else type(comparison).__name__
-        raise ParameterError(f"comparison: got {count}; give what compare(X, trees) returns for two trees")
+        raise ParameterError(f"comparison: got {count}; expected the result of compare(X, trees) for two trees")
     if any(result.sample is not None for result in comparison.results.values()):
-        raise ParameterError("comparison: it is of a sample; a page about each item needs all of them")
+        raise ParameterError("comparison: got one of a sample; expected one of all items")
     if set(diagnoses) != set(comparison.results):
         raise ParameterError(
-            f"diagnoses: of {', '.join(map(repr, diagnoses))}; give one of each of "
-            f"{', '.join(map(repr, comparison.results))}"
+            f"diagnoses: got {brief(list(diagnoses))}; expected one of each of {brief(list(comparison.results))}"
         )
     for name, diagnosis in diagnoses.items():
         require_diagnosis(diagnosis)
         if not np.array_equal(diagnosis.result.values, comparison.results[name].values):
             raise ParameterError(
-                f"diagnoses: {brief(name)} is of another score; give diagnose(X, tree) of the same settings"
+                f"diagnoses: got another score for {brief(name)}; expected the same settings. Call diagnose(X, "
+                "tree) with them."
             )
 
 
@@ -135,8 +135,8 @@ def _cards(comparison: Comparison, best: str, other: str) -> Html:
                 number(sign * pair.difference, 4, signed=True),
                 f"{comparison.confidence:z.0%} interval {number(low, 4)} to {number(high, 4)}",
             ),
-            card("gain", f"{gained:,}", f"items worth more in {best}"),
-            card("lose", f"{lost:,}", f"items worth more in {other}"),
+            card("gain", f"{gained:,}", f"items of higher value in {best}"),
+            card("lose", f"{lost:,}", f"items of higher value in {other}"),
         ]
     )
 
@@ -151,13 +151,13 @@ def _items(gain: Floats, one: NodeCells, other: NodeCells, limit: int, what: str
             *one.id_column(lambda item: item),
             Column("by", lambda item: number(float(gain[item])), kind="n"),
         ],
-        f"Items whose search is {what}, and by how much.",
+        f"Items {what}, and the difference.",
         "None.",
     )
 
 
 def _clusters(tree: Hierarchy, gain: Floats, cells: NodeCells, limit: int, what: str) -> Html:
-    """Return the clusters of the better tree whose items gain, or lose, most by it together."""
+    """Return the clusters of the better tree with the largest gain or loss of their items."""
     # Here as in the other tables, less than half of the last digit shown is not worth a row.
     inner = np.arange(tree.n_items, tree.n_nodes)
     inner = inner[inner != tree.root]
@@ -171,9 +171,9 @@ def _clusters(tree: Hierarchy, gain: Floats, cells: NodeCells, limit: int, what:
             *cells.id_column(lambda r: r[0]),
             Column("items", lambda r: f"{int(tree.sizes[r[0]]):,}", kind="n"),
             Column("on the score", lambda r: number(r[1] / tree.n_items, 4), kind="n"),
-            Column("an item", lambda r: number(r[1] / int(tree.sizes[r[0]])), kind="n"),
+            Column("per item", lambda r: number(r[1] / int(tree.sizes[r[0]])), kind="n"),
         ],
-        f"Clusters whose items together {what}, and by how much; a cluster counts in those above it too.",
+        f"Clusters whose items together {what}, and the amount. A cluster also counts in its ancestors.",
         "None.",
     )
 
@@ -181,7 +181,7 @@ def _clusters(tree: Hierarchy, gain: Floats, cells: NodeCells, limit: int, what:
 def _moved(
     rows: Sequence[Moved], tree: Hierarchy, gain: Floats, source: NodeCells, target: NodeCells, names: Sequence[str]
 ) -> Html:
-    """Return what hangs elsewhere, from where to where, and what that does to the search for it."""
+    """Return the nodes that moved, with source, target and gain."""
     other, best = names
     return table(
         rows,
@@ -193,19 +193,20 @@ def _moved(
             Column("items", lambda r: f"{r.items:,}", kind="n"),
             Column("apart", lambda r: percent(r.apart), kind="n"),
             Column(
-                "gain an item",
+                "gain per item",
                 lambda r: number(float(item_sums(tree, gain, np.array(r.nodes)).sum()) / r.items, signed=True),
                 kind="n",
             ),
         ],
-        f"What hangs elsewhere in {best} than in {other}, what moved farthest first. “Apart” is how far, as a share of "
-        "all items in the order of the leaves.",
-        "Every cluster that both trees have hangs in the same place.",
+        f"Nodes placed elsewhere in {best} than in {other}, by distance. “Apart” is the distance in leaf order, "
+        "as a share "
+        "of all items.",
+        "Every common cluster has the same place in both trees.",
     )
 
 
 def _measures(comparison: Comparison, best: str, other: str) -> Html:
-    """Return how good each tree is by other measures."""
+    """Return the other measures of each tree."""
     one, two = comparison.measures.get(best, {}), comparison.measures.get(other, {})
     return table(
         [(MEASURES[key], one[key], two[key]) for key in one if key not in APART],
@@ -221,7 +222,7 @@ def _measures(comparison: Comparison, best: str, other: str) -> Html:
 
 
 def _apart(comparison: Comparison, best: str, other: str) -> Html:
-    """Return how far the trees are apart."""
+    """Return the distances between the trees."""
     figures = comparison.measures.get(other if comparison.reference == best else best, {})
     return table(
         [(MEASURES[key], figures[key]) for key in APART if key in figures],
@@ -230,6 +231,6 @@ def _apart(comparison: Comparison, best: str, other: str) -> Html:
             Column("value", lambda r: number(r[1], 4), kind="n"),
             Column("what it means", lambda r: r[0].meaning),
         ],
-        "How far the trees are apart, whichever is better.",
+        "Distances between the trees.",
         "Not computed.",
     )

@@ -1,4 +1,4 @@
-"""Figures of a solution: the graph of a controller, and how its bounds close."""
+"""Figures of a solution: the graph of a controller, and the bounds over time."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def draw_controller(controller: FiniteStateController, *, ax: "Axes | None" = None) -> "Axes":
-    """Return the axes with the controller's nodes on a circle: action and belief in each, observations on the edges.
+    """Draw a controller: nodes on a circle with action and belief, edges with observations.
 
     The start is at the top, with a heavy frame.
 
@@ -22,7 +22,7 @@ def draw_controller(controller: FiniteStateController, *, ax: "Axes | None" = No
         ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: It is no controller, or has too many nodes.
+        ParameterError: It is not a controller, or has too many nodes.
         MissingExtraError: Matplotlib is not installed.
 
     Example:
@@ -65,14 +65,14 @@ def draw_controller(controller: FiniteStateController, *, ax: "Axes | None" = No
 
 
 def draw_bounds(solution: Solution, *, ax: "Axes | None" = None) -> "Axes":
-    """Return the axes with both bounds over CPU seconds, on a logarithmic scale.
+    """Draw both bounds over CPU seconds, on a logarithmic scale.
 
     Args:
         solution: What `solve` returned.
         ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: It is no solution.
+        ParameterError: It is not a solution.
         MissingExtraError: Matplotlib is not installed.
 
     Example:

@@ -1,7 +1,7 @@
-"""Text from outside, made safe for what it is written into: markup, the script's data, or a figure.
+"""Escaping of user text for HTML, script data and figures.
 
-Markup is made here and nowhere else: by `filled` from a template, by `element` and by `joined`. Each escapes whatever
-it is given unless that is markup of their own (`Html`), so that no caller can forget it.
+All markup is built here: by `filled` from a template, by `element` and by `joined`. Each escapes its arguments unless
+they are markup (`Html`), so that no caller can forget it.
 """
 
 import json
@@ -16,13 +16,13 @@ from pomdp_hier._text import shortened, visible
 
 
 class Html(str):
-    """Markup: what is never escaped again."""
+    """Markup, which is not escaped again."""
 
     __slots__ = ()
 
 
 def html_text(value: object) -> Html:
-    """Return the value as text between tags or in a quoted attribute; markup as it is.
+    """Return the value escaped for an element or a quoted attribute; markup is unchanged.
 
     Example:
         >>> html_text('<b>"&"</b>'), html_text(Html("<b>"))
@@ -32,7 +32,7 @@ def html_text(value: object) -> Html:
 
 
 def joined(parts: Iterable[object], between: str = "") -> Html:
-    """Return the parts one after another, each escaped unless it is markup.
+    """Return the concatenated parts, each escaped unless it is markup.
 
     Example:
         >>> joined(["<", element("b", "x")])
@@ -46,7 +46,7 @@ def element(tag: str, *content: object, **attributes: object) -> Html:
 
     Args:
         tag: Its name.
-        content: What stands in it.
+        content: Its content.
         attributes: By name, ``_`` in place of ``-`` (and one at the end, after a word of Python's, dropped); an
             attribute that is ``None`` is left out.
 
@@ -67,7 +67,7 @@ def filled(template: str, **slots: object) -> Html:
 
     Args:
         template: The file's name in the folder ``templates``.
-        slots: What goes into each slot.
+        slots: The content of each slot.
     """
     return Html(_Escaping().vformat(asset(template), (), slots))
 
@@ -78,21 +78,21 @@ class _Escaping(Formatter):
 
 
 def script_data(value: Any) -> Html:
-    r"""Return the value as JSON that may stand in a ``script`` element: ``<`` is an escape sequence, so none ends it.
+    r"""Return the value as JSON for a ``script`` element, with ``<`` as an escape sequence.
 
     Example:
         >>> script_data(["</script>", "a&b"])
         '["\\u003c/script>","a&b"]'
 
     Raises:
-        ValueError: A number is NaN or infinite, which JSON has no word for.
+        ValueError: A number is NaN or infinite, which JSON does not have.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Html(text.replace("<", "\\u003c"))
 
 
 def figure_text(value: object, most: int = 60) -> str:
-    """Return the value as text of a matplotlib figure: no formula, on one line, of bounded length.
+    """Return the value as one line of plain text of bounded length for a matplotlib figure.
 
     A dollar sign would begin a formula, and an underscore in front or nothing at all keep a label out of the legend.
 

@@ -1,7 +1,7 @@
-"""The one-file report: score, what to change, worst nodes, confusions, icicle and lost items, in plain HTML.
+"""Report page of one tree: score, suggested changes, worst nodes, confusions, icicle and lost items.
 
-The page loads nothing: style, script and figures stand in it. What it looks like is in the folder ``templates``, what
-goes where is said here, and `escaping` is the only way from text to markup.
+The page is self-contained, with style, script and figures. The layout is in the folder ``templates``, the content is
+built here, and `escaping` turns text into markup.
 """
 
 import math
@@ -116,24 +116,25 @@ def write_report(
 def _check_given(
     diagnosis: Diagnosis, appraisal: object, moves: Sequence[Move], improvement: Improvement | None
 ) -> None:
-    """Raise for what is not of the kind or of the tree that the page is about."""
+    """Raise if a result has a wrong type or belongs to another tree."""
     check_kind("appraisal", appraisal, Appraisal | None, "the result of appraise(X, hierarchy)")
     if not isinstance(moves, Sequence) or not all(isinstance(move, Move) for move in moves):
-        raise ParameterError(f"moves: got {brief(moves)}; expected what suggest_moves(X, diagnosis) returns")
+        raise ParameterError(f"moves: got {brief(moves)}; expected the result of suggest_moves(X, diagnosis)")
     if improvement is None:
         return
     check_kind("improvement", improvement, Improvement, "the result of improve(X, hierarchy)")
     if len(moves):
-        raise ParameterError("moves and improvement: both are given; give one of them, the edits or the single moves")
+        raise ParameterError("moves, improvement: got both; expected at most one")
     if not np.array_equal(improvement.hierarchy.parent, diagnosis.hierarchy.parent):
         raise ParameterError(
-            f"improvement: it is of another tree ({counted(improvement.hierarchy.n_nodes, 'node')}) than the diagnosis "
-            f"({counted(diagnosis.hierarchy.n_nodes, 'node')}); give what improve returns for the tree of the diagnosis"
+            f"improvement: got a tree of {counted(improvement.hierarchy.n_nodes, 'node')}; expected that of the "
+            "diagnosis, of "
+            f"{counted(diagnosis.hierarchy.n_nodes, 'node')}. Call improve with the same tree."
         )
 
 
 def icicle_part(payload: Mapping[str, Any], suffix: str = "", of: str = "") -> Html:
-    """Return an icicle with its controls; a second one on the page has a suffix, and is said to be of something."""
+    """Return an icicle with its controls; ``suffix`` and ``of`` name a second one on the page."""
     left_out = " ".join(payload["left_out"])
     return filled("icicle.html", n=suffix, of=of, left_out=left_out, payload=script_data(payload))
 
@@ -149,8 +150,8 @@ def _cards(diagnosis: Diagnosis, appraisal: Appraisal | None) -> Html:
             card(
                 "shuffled items", number(appraisal.shuffled_mean), f"{counted(appraisal.n_shuffles, 'shuffle')}{spread}"
             ),
-            card("ceiling", number(appraisal.hindsight), "the best stop in hindsight"),
-            card("adjusted", number(appraisal.adjusted), "0 chance, 1 perfect; rank trees by HQS, not by this"),
+            card("hindsight", number(appraisal.hindsight), "stopping at the best node"),
+            card("adjusted", number(appraisal.adjusted), "0 random baseline, 1 perfect guidance; rank trees by HQS"),
         ]
     share = percent(lost / len(result.values))
     cards += [
@@ -162,7 +163,7 @@ def _cards(diagnosis: Diagnosis, appraisal: Appraisal | None) -> Html:
 
 
 def _at(value: float) -> str:
-    """Return where a value between -1 and 1 stands on a scale that fills the page's width."""
+    """Return the position of a value between -1 and 1 on a scale of the page's width."""
     return f"{2 + 48 * (min(1.0, max(-1.0, value)) + 1):z.2f}%"
 
 
@@ -173,7 +174,7 @@ _MEANING = (
 
 
 def _baselines(appraisal: Appraisal) -> Html:
-    """Return the score on the line from -1 to 1 beside what it is held against, and what that says."""
+    """Return the score and its baselines on a line from -1 to 1, with an interpretation."""
     marks = [
         ("shuffled", appraisal.shuffled_mean, "bad"),
         ("no tree", appraisal.no_tree, "soft"),
@@ -211,7 +212,7 @@ def _baselines(appraisal: Appraisal) -> Html:
 
 
 def _span(value: float, text: str) -> tuple[str, float, float]:
-    """Return how a label is anchored at its value, and from where to where it reaches, in shares of a narrow screen."""
+    """Return the anchor of a label, and its start and end as shares of a narrow screen."""
     place, width = (value + 1) / 2, 0.0105 * len(text)
     if place > 0.93:
         return "end", place - width, place
@@ -219,7 +220,7 @@ def _span(value: float, text: str) -> tuple[str, float, float]:
 
 
 def _lanes(spans: Sequence[tuple[str, float, float]]) -> list[int]:
-    """Return the lane of each label so that none lies on another, given their spans by ascending place."""
+    """Return a lane for each label, without overlaps, from spans in ascending order."""
     ends = [-math.inf] * len(spans)
     lanes = []
     for _, left, right in spans:
@@ -250,7 +251,7 @@ def _histogram(diagnosis: Diagnosis) -> Html:
 
 def _worst(diagnosis: Diagnosis, cells: NodeCells, limit: int) -> Html:
     return table(
-        # Less than half of the last digit shown is not worth a row.
+        # Costs below half of the last digit are left out.
         [r for r in diagnosis.worst_nodes(limit) if r.wrong_branch_cost >= 0.00005],
         [
             Column("node", lambda r: cells(r.node)),
@@ -288,7 +289,7 @@ def _confused(diagnosis: Diagnosis, cells: NodeCells, limit: int) -> Html:
 
 
 def _sources(diagnosis: Diagnosis, cells: NodeCells, found: Destination) -> str:
-    """Return whose items are taken for a cluster: how many, and their share."""
+    """Return the siblings whose items are taken for a cluster, with numbers and shares."""
     sizes, limit = diagnosis.hierarchy.sizes, 3
     parts = [
         joined([f"{items:,} of ", cells(child), f" ({percent(items / int(sizes[child]))})"])
@@ -321,7 +322,7 @@ def _lost(diagnosis: Diagnosis, cells: NodeCells, limit: int) -> Html:
 
 
 def settings_lines(config: Mapping[str, Any], appraisal: Appraisal | None = None) -> Iterable[str]:
-    """Return what the figures of a page were computed with, a line a setting or version."""
+    """Return the settings and versions behind the figures of a page, one per line."""
     settings: dict[str, Any] = dict(config)
     if appraisal is not None:
         settings |= {"shuffles": appraisal.n_shuffles, "random_state": appraisal.random_state}

@@ -1,4 +1,4 @@
-"""A diagnosis as the arrays that the page's icicle draws: clusters in breadth-first order, items in slice order."""
+"""Data and tables of the pages: icicle arrays, cells of nodes, and edits."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,8 +26,8 @@ MOST_ITEMS = 200_000
 _WORTH = "worth of a search", "the mean over the items below: −1 lost, 0 no better than no tree, 1 found at once"
 _ARRIVE = "searchers that arrive", "of the searchers for the items below, the share that comes here"
 _RIGHT = (
-    "right child is most alike",
-    "of the items below, the share whose own child is the most alike one; grey: no choice is made",
+    "correct child most similar",
+    "of the items below, the share whose own child is the most similar; grey: no choice is made",
 )
 _COST = "cost of being misled here", "what wrong turns at this node take off the score"
 
@@ -35,7 +35,7 @@ _COST = "cost of being misled here", "what wrong turns at this node take off the
 def node_names(
     tree: Hierarchy, names: Sequence[Any] | Mapping[Any, Any] | None
 ) -> tuple[Sequence[str], Sequence[str] | None]:
-    """Return what the nodes are called in an icicle, and their ids where they are not called by these."""
+    """Return the names of the nodes in an icicle, and their ids if names are given."""
     return NodeNames(tree, names, last_part=True, in_words=True), None if names is None else NodeNames(tree)
 
 
@@ -46,7 +46,7 @@ def icicle_payload(
     gain: Floats | None = None,
     gain_note: str = "",
 ) -> tuple[dict[str, Any], Ints]:
-    """Return the JSON-ready arrays of the icicle, and the position in them of each node ``[n_nodes]`` (-1: left out).
+    """Return the arrays of the icicle for JSON, and the position of each node ``[n_nodes]`` (-1: left out).
 
     Of a tree with more than 100,000 clusters only the largest are kept; the items' row is left out above 200,000 items.
     What is left out is said under ``left_out``.
@@ -89,12 +89,12 @@ def icicle_payload(
 def _measure(
     key: str, name: str, note: str, *, low: float = 0, high: float = 1, percent: bool = False, items: str | None = None
 ) -> dict[str, Any]:
-    """Return what a colour of the icicle stands for, and the values at its two ends."""
+    """Return the measure of a colour scale of the icicle, and the values at its ends."""
     return {"key": key, "name": name, "low": low, "high": high, "percent": percent, "items": items, "note": note}
 
 
 def tree_arrays(tree: Hierarchy, names: Sequence[str], ids: Sequence[str] | None) -> tuple[dict[str, Any], Ints, Ints]:
-    """Return a tree's shape and names, JSON-ready and without measures; the nodes kept; and each node's position."""
+    """Return a tree's shape and names for JSON, the kept nodes, and the position of each node."""
     nodes = _kept(tree)
     nodes = nodes[np.lexsort((tree.starts[nodes], tree.levels[nodes]))]
     position = np.full(tree.n_nodes, -1, dtype=np.int64)
@@ -116,7 +116,7 @@ def tree_arrays(tree: Hierarchy, names: Sequence[str], ids: Sequence[str] | None
 
 
 def _called(nodes: Sequence[int], names: Sequence[str], ids: Sequence[str] | None) -> dict[str, list[str]]:
-    """Return names, and ids where these are others; an id that is the name is empty."""
+    """Return names and ids; an id equal to the name is empty."""
     labels = [visible(names[node]) for node in nodes]
     if ids is None:
         return {"label": labels, "id": []}
@@ -125,13 +125,13 @@ def _called(nodes: Sequence[int], names: Sequence[str], ids: Sequence[str] | Non
 
 
 def _left_out(n_clusters: int, show_items: bool) -> list[str]:
-    """Return what is not drawn, in sentences."""
+    """Return sentences about omitted nodes."""
     sentences = [f"Not drawn: {counted(n_clusters, 'cluster')}, the smallest."] if n_clusters else []
     return sentences if show_items else [*sentences, "Single items are not drawn."]
 
 
 def _kept(tree: Hierarchy) -> Ints:
-    """Return the clusters, or the largest of them: an ancestor is never smaller, so that no parent is missing."""
+    """Return the clusters, or the largest ones, which include their ancestors."""
     clusters = np.flatnonzero(tree.is_cluster)
     if len(clusters) <= MOST_NODES:
         return clusters
@@ -141,22 +141,22 @@ def _kept(tree: Hierarchy) -> Ints:
 
 
 def _short(values: Floats, digits: int = 4) -> list[float | None]:
-    """Return rounded for the page, NaN as null, and no negative zero."""
+    """Return the rounded values, with NaN as null and without negative zeros."""
     return [None if value != value else value for value in (np.round(values, digits) + 0.0).tolist()]
 
 
 @dataclass(frozen=True)
 class Destination:
-    """A cluster, or an item on its own, that is taken for its siblings.
+    """A cluster, or a single item, that is confused with its siblings.
 
     Attributes:
         node: The cluster.
-        parent: Where it hangs.
+        parent: Its parent.
         n_items: The number of items of its siblings that are more similar to it than to their own cluster.
         expected_errors: The expected number of searchers that enter it by mistake.
         cost: What that takes off the score.
-        sources: The siblings that have such items, each with how many, those that cost most first; searchers who stray
-            by chance come from others as well.
+        sources: The siblings that have such items, each with how many, those that cost most first; searchers who
+            stray at random come from others as well.
         examples: Items that are lost there, worth least first.
     """
 
@@ -170,7 +170,7 @@ class Destination:
 
 
 def destinations(diagnosis: Diagnosis, limit: int, *, examples: int = 4) -> list[Destination]:
-    """Return the clusters that their siblings' searchers end in, by what that costs and then by the items misled.
+    """Return the clusters that searchers for their siblings end in, by cost and number of items.
 
     Args:
         diagnosis: What `pomdp_hier.analysis.diagnose` returned.
@@ -212,7 +212,7 @@ _OPEN = 8  # rows that are seen at once; the others are folded
 
 
 def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
-    """Return a figure with so many digits and a minus sign that is one; a dash for NaN."""
+    """Return a number with ``digits`` decimals and a typographic minus sign; a dash for NaN."""
     return "–" if math.isnan(value) else f"{value:{'+' if signed else ''}z.{digits}f}".replace("-", "−")
 
 
@@ -222,13 +222,13 @@ def percent(value: float) -> str:
 
 
 def card(name: str, value: str, note: str, main: bool = False) -> Html:
-    """Return a figure with its name above and what it means below."""
+    """Return a number with its name above and its meaning below."""
     return element("div", name, element("b", value), element("span", note), class_="card main" if main else "card")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its head, the cell of a record, and its kind: "n" for figures, "id", or none."""
+    """A column of a table: its head, the cell of a record, and its kind: "n" for numbers, "id", or None."""
 
     head: str
     cell: Callable[[Any], str]
@@ -236,7 +236,7 @@ class Column:
 
 
 class NodeCells:
-    """Names of nodes in cells: a node that an icicle shows is a button that zooms to it, its whole name on hover.
+    """Cells with names of nodes; a node in an icicle is a button that zooms to it.
 
     The whole name of a cluster then stands above the icicle; that of an item, which unfolds, behind the short one.
 
@@ -260,7 +260,7 @@ class NodeCells:
         self._position, self._suffix = position, suffix
 
     def __call__(self, node: int) -> Html:
-        """Return the node's name; a cluster that only an edit makes is called new."""
+        """Return the node's name; a cluster created by an edit is named new."""
         if node >= len(self.short):
             return Html("a new cluster")
         drawn, name, whole = int(self._position[node]), self.short[node], self.whole[node]
@@ -271,12 +271,12 @@ class NodeCells:
         return element("button", short, title=title, type="button", **{f"data-node{self._suffix}": drawn})
 
     def some(self, nodes: Sequence[int], limit: int = 3) -> Html:
-        """Return the names of a few nodes, and how many more there are."""
+        """Return the names of the first nodes, and the number of others."""
         more = [f"{len(nodes) - limit:,} more"] if len(nodes) > limit else []
         return joined([*(self(node) for node in nodes[:limit]), *more], ", ")
 
     def id_column(self, node: Callable[[Any], int]) -> list[Column]:
-        """Return the column with the ids of the records' nodes, or none where ids are what nodes are called by."""
+        """Return the column of ids, or none if the nodes are named by their ids."""
         ids = self.ids
         if ids is None:
             return []
@@ -284,7 +284,7 @@ class NodeCells:
 
 
 def _name(name: str, whole: str) -> Html:
-    """Return a name, apart from the writing direction around it; unless it is the whole name, it unfolds to that."""
+    """Return a name isolated from the writing direction around it, which unfolds to the whole name."""
     short = shortened(name, _LONGEST)
     if short == whole:
         return element("bdi", name)
@@ -292,7 +292,7 @@ def _name(name: str, whole: str) -> Html:
 
 
 def table(records: Sequence[Any], columns: Sequence[Column], caption: str, empty: str) -> Html:
-    """Return the records as a table with a caption, its end folded away, or what is said if there are none.
+    """Return the records as a table with a folded end, or a sentence if there are none.
 
     The first cell of a row is its head.
     """
@@ -322,12 +322,13 @@ def _cell(column: Column, record: Any, is_head: bool) -> Html:
 
 
 def edits_section(improvement: Improvement, cells: NodeCells, limit: int) -> Html:
-    """Return the edits in their order, each with what it gains, whom it helps and whom it costs."""
+    """Return the edits in order, with gains and affected items."""
     sure, doubtful = improvement.numbered(confirmed=True), improvement.numbered(confirmed=False)
     left = max(0, len(sure) - limit) + max(0, len(doubtful) - limit)
     caption = (
-        "In this order, each with what the score gains by it given those before. “On other items” is the gain on items "
-        "that had no say in choosing the edit." + (f" {left:,} more are not shown." if left else "")
+        "In this order, each with what the score gains by it given those before. “On held-out items” is the gain "
+        "on items "
+        "that did not influence the choice of the edit." + (f" {left:,} more are not shown." if left else "")
     )
     columns = [
         Column("edit", lambda r: joined([f"{r[0]}. {r[1].kind} ", cells.some(r[1].nodes)])),
@@ -336,17 +337,17 @@ def edits_section(improvement: Improvement, cells: NodeCells, limit: int) -> Htm
         Column("to", lambda r: cells(r[1].target)),
         Column("items", lambda r: f"{r[1].n_items:,}", kind="n"),
         Column("gain in HQS", lambda r: number(r[1].gain, 5), kind="n"),
-        Column("on other items", lambda r: number(r[1].held_out.gain, 5), kind="n"),
+        Column("on held-out items", lambda r: number(r[1].held_out.gain, 5), kind="n"),
         Column("helps", lambda r: f"{r[1].n_improved:,}", kind="n"),
         Column("costs", lambda r: f"{r[1].n_worsened:,}", kind="n"),
         Column("costs most", lambda r: _costs(r[1], cells)),
     ]
     sentences = element("ul", *(element("li", line) for line in improvement.sentences()), class_="reading")
-    none = f"No edit was found {'whose gain holds on other items' if doubtful else 'that raises the score'}."
+    none = f"No edit was found {'whose gain is confirmed on held-out items' if doubtful else 'that raises the score'}."
     shown = table(sure[:limit], columns, caption, none)
     if doubtful:
-        rest = table(doubtful[:limit], columns, "Edits made between those above, whose gain may be chance.", "")
-        summary = element("summary", f"{counted(len(doubtful), 'edit')} that the other items do not confirm")
+        rest = table(doubtful[:limit], columns, "Edits made between those above, whose gain may be random.", "")
+        summary = element("summary", f"{counted(len(doubtful), 'edit')} not confirmed on held-out items")
         shown = joined([shown, element("details", summary, rest)])
     return filled("edits.html", heading="What to change", sentences=sentences, table=shown)
 
@@ -357,7 +358,7 @@ def _costs(edit: Edit, cells: NodeCells) -> Html:
 
 
 def moves_section(moves: Sequence[Move], cells: NodeCells, limit: int) -> Html:
-    """Return single moves, each with what the score gains by it alone."""
+    """Return single moves, each with its own gain."""
     caption = (
         "Each was verified by scoring the tree with this one move made."
         if not any(math.isnan(move.gain) for move in moves[:limit])

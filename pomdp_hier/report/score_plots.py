@@ -1,4 +1,4 @@
-"""Figures that hold things side by side: policies in one environment, and trees over temperatures."""
+"""Figures of scores: policies, curves over temperature or levels, value densities and icicles."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = None) -> "Axes":
-    """Return the axes with one row per policy: its value, its confidence interval, and the MDP value.
+    """Draw one row per policy: its value, its confidence interval, and the MDP value.
 
     Filled marks differ from the baseline; hollow ones do not, or inconclusively.
 
@@ -30,7 +30,7 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
         ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: It is no comparison.
+        ParameterError: It is not a comparison.
         MissingExtraError: Matplotlib is not installed.
 
     Example:
@@ -70,7 +70,7 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
 
 
 def draw_score_curve(found: DeltaSweep | LevelScores | BestCut, *, ax: "Axes | None" = None) -> "Axes":
-    """Return the axes with the score over the temperature, the number of levels, or the number of clusters.
+    """Draw the score over the temperature, the number of levels, or the number of clusters.
 
     - Of `delta_sweep`: each tree's score, its hindsight value dotted, its shuffled baseline dashed. A vertical line
       marks a change in the order of two trees.
@@ -158,7 +158,7 @@ def _draw_levels(found: LevelScores, ax: "Axes") -> "Axes":
 def draw_value_density(
     values: Any, *, names: Sequence[str] | None = None, bins: int = 40, ax: "Axes | None" = None
 ) -> "Axes":
-    """Return the axes with the density of the items' values ``V_x`` for one tree or several, the mean (HQS) marked.
+    """Draw the density of the items' values ``V_x`` for one or several trees, with the mean (HQS) marked.
 
     Args:
         values: ``[N]``, or a mapping from a tree's name to such an array.
@@ -167,7 +167,7 @@ def draw_value_density(
         ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: There are no values, some are no finite numbers, or the names are not as many.
+        ParameterError: There are no values, some are not finite, or the number of names differs.
         MissingExtraError: Matplotlib is not installed.
 
     Example:
@@ -181,11 +181,11 @@ def draw_value_density(
         named = values.items()
     elif names is not None:
         if len(names) != len(values):
-            raise ParameterError(f"names: {len(names)} for {len(values)} arrays of values; give one each")
+            raise ParameterError(f"names: got {len(names)}; expected {len(values)}, one per array of values")
         named = zip(names, values, strict=True)
     series = numbered((name, finite_numbers("values", array)) for name, array in named)
     if not series:
-        raise ParameterError("values: there are none; expected the values of one item or more")
+        raise ParameterError("values: got none; expected the values of one item or more")
     ax = new_axes(ax, width=6.0, height=3.4)
     edges = np.linspace(-1, 1, bins + 1)
     for k, (name, array) in enumerate(series.items()):
@@ -205,7 +205,7 @@ def draw_value_density(
 def draw_level_success(
     right: Any, lost: Any, stopped: Any, *, levels: Sequence[int] | None = None, ax: "Axes | None" = None
 ) -> "Axes":
-    """Return the axes with the fate of the searches by level: still on the right path, lost, or stopped there.
+    """Draw the state of the searches by level: on the correct path, lost, or stopped.
 
     Args:
         right: ``[L]``, the expected share of all searches that are on the right path at the level.
@@ -215,7 +215,7 @@ def draw_level_success(
         ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: The three are not of one length, or no finite numbers.
+        ParameterError: The three are not of one length, or are not finite numbers.
         MissingExtraError: Matplotlib is not installed.
 
     Example:
@@ -248,7 +248,7 @@ def draw_icicle(
     label: str = "mean value of the searches below",
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Return the axes with the hierarchy as an icicle: a row a level, a node as wide as its share of the items.
+    """Draw the hierarchy as an icicle: one row per level, each node as wide as its share of the items.
 
     Args:
         hierarchy: The tree.
@@ -260,8 +260,8 @@ def draw_icicle(
         ax: Where to draw; a new figure by default.
 
     Raises:
-        HierarchyError: No hierarchy.
-        ParameterError: The values are not one a node.
+        HierarchyError: It is not a hierarchy.
+        ParameterError: There is not one value per node.
         MissingExtraError: Matplotlib is not installed.
 
     Example:
@@ -272,10 +272,12 @@ def draw_icicle(
     """
     require_hierarchy(hierarchy)
     if not low < high:
-        raise ParameterError(f"low, high: {low} and {high}; give the lower number first")
+        raise ParameterError(f"low, high: got {low} and {high}; expected the lower number first")
     values = np.asarray(node_values, dtype=np.float64)
     if values.shape != (hierarchy.n_nodes,):
-        raise ParameterError(f"node_values: shape {values.shape}; expected ({hierarchy.n_nodes},), one a node")
+        raise ParameterError(
+            f"node_values: got shape {values.shape}; expected ({hierarchy.n_nodes},), one value per node"
+        )
     ax = new_axes(ax, width=8.0, height=min(9.0, 1.6 + 0.42 * (hierarchy.height + 1)))
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import Normalize

@@ -1,4 +1,4 @@
-"""Two trees face to face, with a line between what they share, and what hangs elsewhere in one than in the other."""
+"""Tanglegram of two trees, with lines between common nodes, and the nodes that moved."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ _LONGEST = 26
 
 @dataclass(frozen=True)
 class Moved:
-    """Clusters, or single items, that hung together in one tree and hang together elsewhere in another.
+    """Clusters, or single items, that moved together from one parent to another.
 
     Attributes:
         nodes: What moved, by the other tree's numbers; each has the same items in both.
-        source: What it hung under in the one tree.
-        target: What it hangs under in the other.
+        source: The parent in the one tree.
+        target: The parent in the other tree.
         items: How many items these are.
         apart: How far apart they are in the two orders of leaves, as a share of all items.
     """
@@ -38,9 +38,9 @@ class Moved:
 
 
 def moved(one: Hierarchy, other: Hierarchy, n: int) -> list[Moved]:
-    """Return what hangs elsewhere in the other tree than in the one, what moved farthest first.
+    """Return the nodes with another place in the other tree, the most distant first.
 
-    A cluster that both trees have has moved if it hangs under clusters that are not each other's counterpart: that do
+    A cluster that both trees have has moved if its parents are clusters that are not each other's counterpart: that do
     not share half the items of each, going by 31 items of larger ones.
 
     Args:
@@ -75,7 +75,7 @@ def moved(one: Hierarchy, other: Hierarchy, n: int) -> list[Moved]:
 
 
 def _half_in(tree: Hierarchy, nodes: Ints, other: Hierarchy, others: Ints, most: int = 31) -> Bools:
-    """Return whether at least half of the items of each node, or of so many of them, are below the other tree's."""
+    """Return whether at least half of the items of each node are below the node of the other tree."""
     sizes = tree.sizes[nodes, None]
     looked = np.minimum(sizes, most)
     at = np.minimum(np.arange(most) * sizes // looked, sizes - 1)
@@ -133,7 +133,7 @@ def _leaves(tree: Hierarchy, by_items: bool) -> Ints:
 
 
 def _branches(tree: Hierarchy, place: Floats, leaves: Ints, *, at: float, towards: int) -> list[Html]:
-    """Return the tree's branches as elbows, and give each node above the leaves its place, amid its children."""
+    """Return the branches as elbows, and place each node above the leaves amid its children."""
     above: dict[int, list[int]] = {}
     frontier = dict.fromkeys(leaves.tolist())
     for node in sorted(_above(tree, leaves), key=lambda node: -int(tree.levels[node])):
@@ -186,7 +186,7 @@ def _lines(
     x: float,
     to: float,
 ) -> list[Html]:
-    """Return a line for each item, or for each two clusters that share some."""
+    """Return one line per item, or per pair of clusters with common items."""
     if by_items:
         ends = np.column_stack([places[0][leaves[0]], places[1][leaves[0]]])
         weights = np.ones(len(ends))

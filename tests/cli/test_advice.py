@@ -87,9 +87,9 @@ TABLE = [
     ("score x.csv tree.csv --out x.xlsx", "--out: got x.xlsx", "score x.csv tree.csv --out y.csv"),
     ("score x.csv tree.csv --sampling simple", "--sampling has no effect", "-sampling simple"),
     ("score x.csv tree.csv --out - --json", "--out -", "score x.csv tree.csv --out -"),
-    ("score x.csv tree.csv --sample-size many", "--sample-size many", "score x.csv tree.csv --sample-size 0.5"),
-    ("score tree.csv x.csv", "tree.csv is the tree and x.csv the features", "score x.csv tree.csv"),
-    ("inspect x.csv tree.csv", "tree.csv is the tree and x.csv the features", "inspect tree.csv x.csv"),
+    ("score x.csv tree.csv --sample-size many", "--sample-size: got 'many'", "score x.csv tree.csv --sample-size 0.5"),
+    ("score tree.csv x.csv", "got the tree tree.csv and the features x.csv", "score x.csv tree.csv"),
+    ("inspect x.csv tree.csv", "got the tree tree.csv and the features x.csv", "inspect tree.csv x.csv"),
     ("improve x.csv tree.csv --policy optimal", "--policy: got optimal", "--policy one-step"),
     ("improve x.csv tree.csv --folds 0 --seed 3", "--seed has no effect", "-seed 3"),
     (

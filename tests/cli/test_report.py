@@ -70,7 +70,7 @@ def test_a_calibrated_temperature_is_reported(files, capsys, command):
     settings = json.loads(capsys.readouterr().out)["settings"]
     assert (settings["delta"], settings["calibrated"]) == (expected, True)
     assert main([*arguments, "--delta", "warm"]) == 2
-    assert "'warm' is neither a number nor 'calibrated'" in capsys.readouterr().err
+    assert "got 'warm'; expected a number or 'calibrated'" in capsys.readouterr().err
 
 
 def test_what_stands_beside_a_score(files, capsys):

@@ -164,11 +164,11 @@ def test_bad_features(shelf, capsys):
     assert "3, 7" in refusal(capsys, 1, shelf / "nan.npy", tree)
     assert "9 rows" in refusal(capsys, 1, shelf / "short.npy", tree)
     assert "could run code" in refusal(capsys, 1, shelf / "objects.npy", tree)
-    assert "is empty" in refusal(capsys, 1, shelf / "empty.npy", tree)
+    assert "got an empty file" in refusal(capsys, 1, shelf / "empty.npy", tree)
     assert "cut.npz: cannot be decoded" in refusal(capsys, 1, shelf / "cut.npz", tree)
     assert "directory" in refusal(capsys, 1, shelf, tree)
     assert "No such file" in refusal(capsys, 1, shelf / "nowhere.npy", tree)
-    assert "give them the other way round" in refusal(capsys, 2, tree, shelf / "x.npy")
+    assert "expected the features first" in refusal(capsys, 2, tree, shelf / "x.npy")
 
 
 def test_a_zero_row_is_a_warning(shelf, capsys):

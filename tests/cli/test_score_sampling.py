@@ -67,11 +67,11 @@ def test_the_error_of_one_item_is_null(files, capsys):
 
 def test_wrong_sizes_and_combinations_are_refused(files, capsys):
     _, _, paths = files
-    refused(capsys, "--sample-size many: give a number of items", *paths, "--sample-size", "many")
+    refused(capsys, "--sample-size: got 'many'", *paths, "--sample-size", "many")
     refused(capsys, "--sample-size: got 46", *paths, "--sample-size", "46")
     refused(capsys, "expected one of them", *paths, "--sample-size", "9", "--half-width", "0.1")
     refused(capsys, "has no effect with --dask", *paths, "--sample-size", "9", "--dask")
-    refused(capsys, "give FEATURES as a path", "-", paths[1], "--dask=tcp://127.0.0.1:1")
+    refused(capsys, "FEATURES: got -", "-", paths[1], "--dask=tcp://127.0.0.1:1")
 
 
 def test_workers_give_the_same_score(files, capsys):

@@ -48,7 +48,7 @@ def test_a_large_tree_is_cut(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "is empty"),
+        (b"", "got an empty file"),
         (b"[[0,1],[2", "JSON: "),
         (b"\xff\xfe", "UTF-8"),
         (b"[[0,1],[1,0]]", "error"),

@@ -194,9 +194,9 @@ def test_what_untidy_files_give(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("t.csv", b"", "is empty"),
-        ("t", b" \n", "is empty"),
-        ("t.nex", b"#NEXUS\nbegin trees;", "export the tree as Newick"),
+        ("t.csv", b"", "got an empty file"),
+        ("t", b" \n", "got an empty file"),
+        ("t.nex", b"#NEXUS\nbegin trees;", "Export the tree as Newick"),
         ("t.csv", b"\xff\xfea,b", "UTF-8"),
         ("t.csv", b'item,path\na,"x', "quote"),
         ("t.npy", b"\x93NUMPY\x01", "t.npy: cannot be decoded"),

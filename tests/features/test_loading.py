@@ -132,7 +132,7 @@ def test_python_objects_are_never_loaded(tmp_path, monkeypatch):
     (tmp_path / "bare.npy").write_bytes(pickle.dumps([[1.0]], protocol=4))
     assert "could run code" in refusal(tmp_path / "x.npy")
     assert "could run code" in refusal(tmp_path / "x.npz")
-    assert "is a pickle" in refusal(tmp_path / "bare.npy")
+    assert "got a pickle" in refusal(tmp_path / "bare.npy")
 
 
 def test_a_claim_beyond_the_memory_is_refused_before_anything_is_unpacked(tmp_path, monkeypatch):
@@ -143,7 +143,7 @@ def test_a_claim_beyond_the_memory_is_refused_before_anything_is_unpacked(tmp_pa
     bomb = npz_of(tmp_path / "bomb.npz", {"X.npy": zeros})
     assert bomb.stat().st_size < 20_000
     monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("a member was unpacked"))
-    assert "claims to take 7.63 MiB" in refusal(bomb, memory=1 << 20)
+    assert "got a declared size of 7.63 MiB" in refusal(bomb, memory=1 << 20)
 
 
 def test_refusals_of_archives_name_what_is_where(tmp_path):
@@ -163,7 +163,7 @@ def test_refusals_of_archives_name_what_is_where(tmp_path):
 def test_a_sparse_shape_beyond_the_memory_is_refused(tmp_path):
     parts = {"data": np.ones(1), "row": np.zeros(1, int), "col": np.zeros(1, int)}
     np.savez(tmp_path / "x.npz", shape=np.array([1 << 50, 3]), format=np.array("coo"), **parts)
-    assert "claims to take" in refusal(tmp_path / "x.npz")
+    assert "got a declared size" in refusal(tmp_path / "x.npz")
 
 
 def test_a_header_that_announces_more_than_its_member_holds(tmp_path):
@@ -286,7 +286,7 @@ def test_text_with_header_ids_and_other_delimiters(tmp_path):
     ("text", "said"),
     [
         ("1,2\n3,4\n", "line 1: got numbers only"),
-        ("a,b\n1,2\n3\n", "line 3: 1 cells where the header has 2"),
+        ("a,b\n1,2\n3\n", "line 3: got 1 cell; expected 2"),
         ("a,b\n1,\n", "line 2, column 'b': got an empty cell"),
         ("a,b\nx,1\n", 'id_column="a"'),
         ("a,b\n1,1_000\n", "column 'b': got '1_000'"),
@@ -305,13 +305,13 @@ def test_files_that_cannot_be_read(tmp_path):
     assert "No such file" in refusal(tmp_path / "nowhere.npz")
     assert "directory" in refusal(tmp_path)
     (tmp_path / "empty.npz").write_bytes(b"")
-    assert "is empty" in refusal(tmp_path / "empty.npz")
+    assert "got an empty file" in refusal(tmp_path / "empty.npz")
     (tmp_path / "x.npz").write_text("hello", encoding="utf-8")
-    assert "no .npz file" in refusal(tmp_path / "x.npz")
+    assert "expected those of a .npz file" in refusal(tmp_path / "x.npz")
     (tmp_path / "x.csv").write_bytes(b"a,b\n1,\xff\n")
     assert "UTF-8" in refusal(tmp_path / "x.csv")
     (tmp_path / "long.csv").write_text("a,b\n" + "x" * 200_000, encoding="utf-8")
-    assert "line 2: not delimited text (field larger" in refusal(tmp_path / "long.csv")
+    assert "line 2: got no delimited text (field larger" in refusal(tmp_path / "long.csv")
     (tmp_path / "y.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     assert "no column 'z'" in refusal(tmp_path / "y.csv", id_column="z")
 
@@ -359,7 +359,7 @@ def test_parquet_with_ids_and_its_faults(tmp_path):
     assert load_features(written(a=[True, False])).matrix.tolist() == [[1], [0]]
     assert "row 1, column 'b': got no value" in refusal(written(a=[1.0, 2.0], b=[1.0, None]))
     assert 'id_column="name"' in refusal(written(a=[1.0], name=["x"]))
-    assert "claims to take" in refusal(written(a=np.zeros(1000)), memory=1000)
+    assert "got a declared size" in refusal(written(a=np.zeros(1000)), memory=1000)
     content = written(a=np.arange(1000.0)).read_bytes()
     for length in range(5, len(content), 97):
         (tmp_path / "cut.parquet").write_bytes(content[:length])

@@ -135,7 +135,7 @@ def test_a_tree_that_needs_more_memory_than_there_is_is_refused(monkeypatch):
     monkeypatch.setattr(incremental, "memory_available", lambda: needed)
     ScoredDraft(prepared)
     monkeypatch.setattr(incremental, "memory_available", lambda: needed - 1)
-    with pytest.raises(PomdpHierError, match="a tree of this shape to improve claims to take 552 bytes"):
+    with pytest.raises(PomdpHierError, match="got a declared size of 552 bytes"):
         ScoredDraft(prepared)
 
 

@@ -81,10 +81,10 @@ def test_nothing_is_drawn_where_the_process_is_over():
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"problem": maze_4x3()}, "states: 11, "),
-        ({"states": ["tiger-left"]}, "a band needs 2 different ones and a triangle 3"),
-        ({"states": ["tiger-left", "tiger-left"]}, "2 different ones"),
-        ({"states": ["tiger-left", "lion"]}, "'lion' is not one of the problem's states"),
+        ({"problem": maze_4x3()}, "states: got"),
+        ({"states": ["tiger-left"]}, "states: got \\('tiger-left',\\)"),
+        ({"states": ["tiger-left", "tiger-left"]}, "expected 2 different states"),
+        ({"states": ["tiger-left", "lion"]}, "states: got 'lion'"),
         ({"resolution": 1}, "resolution: got 1"),
         ({"resolution": 2.5}, "resolution: got 2.5"),
         ({"policy": 3}, "policy: got 3; expected"),
@@ -120,7 +120,7 @@ def test_backups_show_as_many_vectors_as_each_stage_has():
     ("plan", "steps", "told"),
     [
         (FirstAction(), None, "expected the result of value_iteration"),
-        (value_iteration(tiger(), 2), [3], "steps: 3; the plan has 2"),
+        (value_iteration(tiger(), 2), [3], "steps: got 3"),
         (value_iteration(tiger(), 2), [0], "steps: got 0"),
         (value_iteration(tiger(), 2), [], "0 steps"),
         (value_iteration(three_states(), 1), None, "3 states"),

@@ -152,7 +152,7 @@ def test_density_names_the_means():
     assert outline.values.tolist() == filled.values.tolist()
     assert pytest.approx({k: v for k, v in enumerate(outline.values) if v}) == {30: 10.0, 34: 10.0}  # two of 40 bins
     assert [line.get_xdata()[0] for line in ax.lines] == pytest.approx([0.62, -0.62, 0])
-    with pytest.raises(ParameterError, match="there are none"):
+    with pytest.raises(ParameterError, match="values: got none"):
         draw_value_density({})
 
 
@@ -174,7 +174,7 @@ def test_level_success_adds_up():
     assert labels == ["stopped, item in reach", "on the right path", "lost"]
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_ylim()) == ("level", "share of searches", (0, 1))
     assert list(ax.get_xticks()) == [2, 3]
-    with pytest.raises(ParameterError, match="list of 1, all"):
+    with pytest.raises(ParameterError, match="list of 1 finite"):
         draw_level_success([1.0], [0.0, 0.3], [0.0])
 
 
@@ -281,32 +281,32 @@ def test_figures_go_where_they_are_told():
     ("draw", "given", "message"),
     [
         (draw_and_or, tiger(), r"got a POMDP; expected the result of AndOrTree.build"),
-        (draw_belief_trace, tiger(), r"got a POMDP; give a list of beliefs"),
-        (draw_belief_trace, Belief({"left": 1}), r"got a Belief; give a list of beliefs"),
-        (draw_belief_trace, [0.5, 0.5], r"give a list of beliefs"),
-        (draw_alpha_vectors, value_iteration(tiger(), horizon=1), r"as value_iteration\(...\).vectors are"),
+        (draw_belief_trace, tiger(), r"beliefs: got .*; expected a list"),
+        (draw_belief_trace, Belief({"left": 1}), r"beliefs: got .*; expected a list"),
+        (draw_belief_trace, [0.5, 0.5], r"beliefs: got .*; expected a list"),
+        (draw_alpha_vectors, value_iteration(tiger(), horizon=1), r"vectors: got"),
         (draw_policy_comparison, {"first": 1.0}, r"got a dict; expected the result of compare_policies"),
         (draw_score_curve, {"first": 1.0}, r"got a dict; expected the result of delta_sweep"),
-        (draw_belief_simplex, Belief({"left": 1}), r"got a Belief; give a list of beliefs"),
-        (draw_belief_simplex, [], r"none was given"),
-        (draw_value_density, "abc", r"'abc' are no numbers"),
+        (draw_belief_simplex, Belief({"left": 1}), r"beliefs: got .*; expected a list"),
+        (draw_belief_simplex, [], r"beliefs: got none"),
+        (draw_value_density, "abc", r"values: got 'abc'"),
         (draw_value_density, [], r"list of one or more"),
-        (draw_value_density, {}, r"there are none"),
-        (draw_value_density, [0.5, np.nan], r"all of them finite"),
-        (lambda given: draw_value_density([[0.5], [0.6]], names=given), ["a"], r"names: 1 for 2 arrays"),
+        (draw_value_density, {}, r"values: got none"),
+        (draw_value_density, [0.5, np.nan], r"one or more finite"),
+        (lambda given: draw_value_density([[0.5], [0.6]], names=given), ["a"], r"names: got 1; expected 2"),
         (lambda given: draw_value_density([0.5], bins=given), 0, r"bins: got 0"),
-        (lambda given: draw_level_success([1], [0], [0], levels=given), [1, 2], r"levels: .* list of 1,"),
-        (lambda given: draw_level_success(given, [0], [0]), ["x"], r"right: .* no numbers"),
-        (lambda given: draw_icicle(TREE, [0.0] * 8, low=given), 1.0, r"low, high: 1.0 and 1.0"),
+        (lambda given: draw_level_success([1], [0], [0], levels=given), [1, 2], r"levels: got .* list of 1 finite"),
+        (lambda given: draw_level_success(given, [0], [0]), ["x"], r"right: got"),
+        (lambda given: draw_icicle(TREE, [0.0] * 8, low=given), 1.0, r"low, high: got 1.0 and 1.0"),
         (lambda given: draw_belief_trace([{"a": 1.0}], most=given), 0, r"most: got 0"),
-        (lambda given: draw_belief_trace([{"a": 1.0}], labels=given), "x", r"labels: 1 for 1"),
+        (lambda given: draw_belief_trace([{"a": 1.0}], labels=given), "x", r"labels: got 1"),
         (
             lambda given: draw_belief_simplex([{"a": 0.5, "b": 0.5}], labels=given),
             ["x", "y"],
-            r"labels: 2 for 1 beliefs",
+            r"labels: got 2; expected 1",
         ),
-        (lambda given: draw_alpha_vectors([[1, 0]], states=given), ["a"], r"states: 1; give the names of the two"),
-        (draw_alpha_vectors, [[1, np.inf]], r"some values are infinite"),
+        (lambda given: draw_alpha_vectors([[1, 0]], states=given), ["a"], r"states: got 1;"),
+        (draw_alpha_vectors, [[1, np.inf]], r"vectors: got infinite"),
     ],
 )
 def test_what_cannot_be_drawn_is_told_what_can(draw, given, message):

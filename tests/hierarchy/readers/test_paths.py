@@ -174,7 +174,7 @@ def test_files_are_read_by_their_ending(tmp_path: Path) -> None:
         ([["a"], "b"], "row 2 is 'b'"),
         ({"item": ["a"], "path": [None]}, "row 1 has the path None, expected text"),
         (["/".join("x" * 2000)], "a path of 2,000 levels"),
-        (b"item,path\na,\xff\n", "not UTF-8: byte 12"),
+        (b"item,path\na,\xff\n", "got 0xff as byte 12"),
     ],
 )
 def test_wrong_paths_are_refused(source: object, text: str) -> None:
