@@ -102,7 +102,7 @@ def test_no_bad_value_of_any_option_is_answered_with_a_name_out_of_python(folder
     ("arguments", "said"),
     [
         (["show", "tree.csv", "--n-items=0"], "--n-items: got 0;"),
-        (["show", "tree.csv", "--n-items=99"], "tree.csv: --n-items=99, but the tree has 7 nodes"),
+        (["show", "tree.csv", "--n-items=99"], "tree.csv: --n-items: got 99"),
         (["show", "tree.csv", "--max-lines=0"], "--max-lines: got 0;"),
         (["show", "tree.csv", "--max-items=-1"], "--max-items: got -1;"),
         (["show", "tree.csv", "--item-column="], "no column '': the table has 'id', 'parent'"),

@@ -311,7 +311,7 @@ def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path):
 
 
 def test_names_that_do_not_fit_are_refused():
-    with pytest.raises(ParameterError, match="5 names for a hierarchy of 12 items and 22 nodes"):
+    with pytest.raises(ParameterError, match="names: got 5 names for 12 items"):
         write_report(diagnosis_of("A"), names=["a"] * 5)
 
 
@@ -448,7 +448,7 @@ def test_arguments_in_the_other_order_are_refused_with_a_remedy(tmp_path):
         ({"moves": [(0, 12)]}, r"moves: got \[\(0, 12\)\]"),
         ({"moves": "up"}, "moves: got 'up'"),
         ({"limit": -1}, "limit: got -1;"),
-        ({"names": "abcdefghijkl"}, "names: .* is no list"),
+        ({"names": "abcdefghijkl"}, "names: got 'abc"),
     ]:
         with pytest.raises(ParameterError, match=message):
             write_report(found, **settings)

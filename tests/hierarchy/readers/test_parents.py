@@ -73,7 +73,7 @@ def test_numbers_with_blanks_are_still_numbers() -> None:
         ("id,parent\na,\nb\n", "line 3: got 1 cell; expected 2"),
         ('id,parent\na,\n"b,a\n', "line 3: got no delimited text"),
         ("id,id\na,b\n", "got 'id' twice"),
-        ("\n\n", "the text is empty"),
+        ("\n\n", "the text is an empty"),
         ("id,parent\n", "expected at least one item"),
         (b"id,parent\na,\xe9\n", "got 0xe9 as byte 12"),
         ({"id": ["a"], "parent": [None, "a"]}, "not lists of one length"),
