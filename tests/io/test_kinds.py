@@ -132,7 +132,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(monkeypatch):
         return stream_read(self, size)
 
     monkeypatch.setattr(gzip.GzipFile, "read", counted)
-    with pytest.raises(ReaderError, match="bomb.gz, unpacked: got a declared size"):
+    with pytest.raises(ReaderError, match=r"bomb.gz, unpacked: got a declared size"):
         text_of(gzip.compress(bytes(50 << 20)), "bomb.gz", ReaderError, limit=1 << 20)
     assert sum(read) <= 8 << 20
     assert min(read) > 0

@@ -86,7 +86,7 @@ def test_what_is_no_comparison_of_two_trees_is_refused():
         write_comparison(three, both)
     with pytest.raises(ParameterError, match="comparison: got str"):
         write_comparison("x", both)
-    with pytest.raises(ParameterError, match="diagnoses: got .*'clean'.*'swapped'"):
+    with pytest.raises(ParameterError, match=r"diagnoses: got .*'clean'.*'swapped'"):
         write_comparison(found, {"clean": both["clean"]})
     with pytest.raises(ParameterError, match="diagnoses: got another score for 'clean'"):
         write_comparison(found, {**both, "clean": diagnose(X, trees["clean"], delta=0.5)})
