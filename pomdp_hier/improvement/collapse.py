@@ -53,7 +53,7 @@ def best_collapse(scored: ScoredDraft) -> Collapse | None:
     flat: dict[int, bool] = {}
     for node in reversed(arriving):  # in which ancestors come first
         seen, arrive = scored.seen[node], arriving[node]
-        with_children = float((arrive * np.where(seen.goes, 0.0, seen.worth)).sum())
+        with_children = float((arrive * np.where(seen.goes, 0.0, seen.stop_value)).sum())
         for slot, child in enumerate(seen.children):
             if child >= n_items:
                 with_children += best[child]

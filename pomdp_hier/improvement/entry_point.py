@@ -28,7 +28,8 @@ from pomdp_hier.hqs.inputs import opened
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
 from pomdp_hier.improvement.collapse import best_collapse
-from pomdp_hier.improvement.incremental import ScoredDraft, check_policy
+from pomdp_hier.improvement.incremental import ScoredDraft
+from pomdp_hier.improvement.node_views import check_policy
 from pomdp_hier.improvement.result import KINDS, Edit, HeldOutGain, Improvement, apply_edits, names_of
 from pomdp_hier.improvement.search import Limits, Made, Proposal, Search
 
@@ -183,7 +184,7 @@ def improve(
     scored = ScoredDraft(prepared)
     best = best_collapse(scored)
     ceilings = {} if best is None else {"collapse": best.score}
-    ceilings["any"] = scored.worth(1)
+    ceilings["any"] = scored.reward(1)
     keys = row_keys(prepared.features)
     with shown_progress(run.progress, "improve", "trial") as bar:
         whole = started + time_limit if time_limit is not None else float("inf")

@@ -226,7 +226,7 @@ class Search:
                 continue
             if singletons and all(child not in self.scored.seen for child in seen.children):
                 continue
-            flat = self.scored.as_list(node) if singletons else seen.worth
+            flat = self.scored.as_list(node) if singletons else seen.stop_value
             counted = arrive if self.voters is None else arrive * self.voters[seen.members]
             gain = float((counted * (flat - seen.value)).sum())
             if gain > _LEAST:
@@ -240,7 +240,7 @@ class Search:
         for node, arrive in scored.arrivals().items():
             m = len(scored.seen[node].members)
             if parent[node] >= 0 and m >= 4 and not scored.seen[node].children:
-                room.append((-float(arrive.sum()) * (scored.worth((m + 1) // 2) - scored.worth(m)), node))
+                room.append((-float(arrive.sum()) * (scored.reward((m + 1) // 2) - scored.reward(m)), node))
         for _, node in sorted(room)[:_OTHERS]:
             half = scored.halves(node)
             if len(half):
