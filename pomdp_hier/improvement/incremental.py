@@ -1,4 +1,4 @@
-"""The score of a tree that is being edited; the cost of an edit depends on the nodes that it touches.
+"""The score of a tree under edits, at a cost by the nodes that an edit touches.
 
 With ``W_c(x)`` the value plus one of the search for x from node c on the path of x,
 

@@ -113,7 +113,7 @@ class Views:
         seen = [None if child < self._n_items else known[child] for child in children]
         sizes = np.array([1 if view is None else len(view.members) for view in seen])
         alone = np.array([self._alone])
-        below = np.empty(m)  # what is in one child follows one another, ascending, in a stable order by child
+        below = np.empty(m)  # in a stable order by child, the items of each child are ascending
         below[order_by_child(own, len(children))] = np.concatenate(
             [alone if view is None else view.value for view in seen]
         )

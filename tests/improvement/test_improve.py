@@ -142,7 +142,7 @@ def test_an_interrupt_returns_the_best_so_far(monkeypatch):
         ({"folds": 1}, "folds: got 1"),
         ({"confidence": 2}, "confidence: got 2"),
         ({"policy": "optimal"}, 'policy: got optimal.*policy="one-step"'),
-        ({"engine": "generic"}, "engine is 'generic'.*improve with engine='auto'"),
+        ({"engine": "generic"}, "engine: got 'generic'.*engine='auto'"),
     ],
 )
 def test_what_cannot_be_is_said(given, text):
