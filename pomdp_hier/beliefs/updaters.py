@@ -60,13 +60,13 @@ class BayesUpdater:
 
     def evidence(self, belief: Given, action: Any, observation: Any) -> Number:
         """Return the observation probability ``Pr(o | b, a)``, 0 if the observation is impossible."""
-        mass = joint_row(self.problem, self.problem.as_belief(belief), action, observation)
-        return evidence_of(mass, self._simplify)
+        row = joint_row(self.problem, self.problem.as_belief(belief), action, observation)
+        return evidence_of(row, self._simplify)
 
     def evidences(self, belief: Given, action: Any) -> dict[Any, Number]:
         """Return ``{o: Pr(o | b, a)}`` over the possible observations, from one pass over the models."""
         joint = self.problem.joint(self.problem.as_belief(belief), action)
-        return {observation: evidence_of(mass, self._simplify) for observation, mass in joint.items()}
+        return {observation: evidence_of(row, self._simplify) for observation, row in joint.items()}
 
     def update(self, belief: Given, action: Any, observation: Any) -> Belief:
         """Return the posterior after the action and the observation.

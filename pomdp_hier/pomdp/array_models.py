@@ -258,7 +258,7 @@ def _wrong_sums(matrix: Any, axis: int, tolerance: float) -> list[tuple[int, Num
     """Return the rows (axis 1) or columns (axis 0) that do not sum to 1, each with its sum."""
     if not sparse.issparse(matrix):
         sums = enumerate(map(total, matrix if axis == 1 else matrix.T))
-        return [(i, mass) for i, mass in sums if not nearly_equal(mass, 1, tolerance)]
+        return [(i, row_sum) for i, row_sum in sums if not nearly_equal(row_sum, 1, tolerance)]
     with np.errstate(over="ignore"):
         masses = np.asarray(matrix.sum(axis=axis)).ravel()
     wrong = np.flatnonzero(~(np.abs(masses - 1) <= tolerance))
@@ -269,10 +269,10 @@ def _check_rows(matrices: list[Any], name: str, tolerance: float) -> None:
     for a, matrix in enumerate(matrices):
         for row, column, value in _strange_entries(matrix):
             raise ModelError(f"{name}[{a}, {row}, {column}]: got {shown(value)}; expected a probability in [0, 1].")
-        for row, mass in _wrong_sums(matrix, 1, tolerance):
+        for row, row_sum in _wrong_sums(matrix, 1, tolerance):
             raise ModelError(
-                f"{name}[{a}, {row}]: got a row that sums to {shown(mass)}; expected 1 (tolerance {tolerance}). "
-                f"{_remedy(matrices, name, mass, tolerance)}"
+                f"{name}[{a}, {row}]: got a row that sums to {shown(row_sum)}; expected 1 (tolerance {tolerance}). "
+                f"{_remedy(matrices, name, row_sum, tolerance)}"
             )
 
 
@@ -288,13 +288,13 @@ def _strange_entries(matrix: Any) -> Iterator[tuple[int, int, Number]]:
         yield row, int(matrix.indices[i]), float(matrix.data[i])
 
 
-def _remedy(matrices: list[Any], name: str, mass: Number, tolerance: float) -> str:
+def _remedy(matrices: list[Any], name: str, row_sum: Number, tolerance: float) -> str:
     """Return what to do about a row that does not sum to 1."""
     if not any(_wrong_sums(matrix, 0, tolerance) for matrix in matrices):
         return _SWAPPED.format(name)
-    if not is_symbolic(mass) and mass == 0:
+    if not is_symbolic(row_sum) and row_sum == 0:
         return "Give each state an outcome, such as itself where it stays."
-    if not is_symbolic(mass) and mass == math.inf:
+    if not is_symbolic(row_sum) and row_sum == math.inf:
         return "Divide the row by its largest entry, and then each row by its sum, if the entries are weights."
     return "Divide each row by its sum, if the entries are weights."
 

@@ -62,11 +62,11 @@ class Belief(pomdp_py.GenerativeDistribution):
         tolerance: float = MASS_TOLERANCE,
     ) -> None:
         pairs = _nonnegative(probabilities, "probability", "in [0, 1]")
-        mass = total(pairs.values())
-        if not nearly_equal(mass, 1, tolerance):
-            weights = not is_symbolic(mass) and bool(0 < mass < math.inf)
+        weight_sum = total(pairs.values())
+        if not nearly_equal(weight_sum, 1, tolerance):
+            weights = not is_symbolic(weight_sum) and bool(0 < weight_sum < math.inf)
             raise ModelError(
-                f"belief: got {len(pairs)} probabilities that sum to {mass}; expected 1 (tolerance {tolerance})."
+                f"belief: got {len(pairs)} probabilities that sum to {weight_sum}; expected 1 (tolerance {tolerance})."
                 + " Use Belief.normalized, if they are weights." * weights
             )
         self._probabilities = positive_part(pairs)
@@ -84,12 +84,12 @@ class Belief(pomdp_py.GenerativeDistribution):
             0.75
         """
         pairs = _nonnegative(weights, "weight", "that is at least 0")
-        mass = total(pairs.values())
-        if not is_symbolic(mass) and not (mass > 0 and math.isfinite(mass)):
-            raise ModelError(f"belief: got weights that sum to {mass}; expected a positive finite sum.")
-        if mass == 1:  # integers stay exact, where a division would turn them into floats
+        weight_sum = total(pairs.values())
+        if not is_symbolic(weight_sum) and not (weight_sum > 0 and math.isfinite(weight_sum)):
+            raise ModelError(f"belief: got weights that sum to {weight_sum}; expected a positive finite sum.")
+        if weight_sum == 1:  # integers stay exact, where a division would turn them into floats
             return cls(pairs)
-        return cls({state: weight / mass for state, weight in pairs.items()})
+        return cls({state: weight / weight_sum for state, weight in pairs.items()})
 
     @classmethod
     def certain(cls, state: Hashable) -> "Belief":
@@ -243,7 +243,7 @@ def histogram(distribution: pomdp_py.GenerativeDistribution) -> Mapping[Any, Num
 
 
 def _restore(pairs: tuple[tuple[Any, Number], ...]) -> Belief:
-    """Return the belief that was pickled, without checking its mass a second time."""
+    """Return the belief that was pickled, without a second check of its sum."""
     belief = Belief.__new__(Belief)
     belief._probabilities = dict(pairs)
     belief._hash = None
@@ -255,7 +255,7 @@ def as_belief(belief: Any, tolerance: float = MASS_TOLERANCE) -> Belief:
 
     Args:
         belief: What was given as a belief.
-        tolerance: How far the mass of a mapping may be from 1.
+        tolerance: The largest distance from 1 of the sum of a mapping.
 
     Raises:
         ModelError: It is neither, or its probabilities do not sum to 1.

@@ -186,7 +186,7 @@ class _Checker(IssueList):
         for state in self.problem.initial_belief:
             if self.state_space is not None and state not in self.state_space:
                 self.add("not-in-space", "initial belief", state, _listed("state", state, self.state_space))
-        self._mass("initial belief", self.problem.initial_belief)
+        self._sum("initial belief", self.problem.initial_belief)
 
     def _actions(self, state: Any, over: bool) -> Iterable[Any]:
         location = Location("legal_actions({})", state)
@@ -243,13 +243,13 @@ class _Checker(IssueList):
             and (space is None or row.keys() <= space)
         ):  # the fast path: valid distributions of floats
             return dict(row.items())
-        self._mass(location, row)
+        self._sum(location, row)
         for outcome, probability in row.items():
             if space is not None and outcome not in space and probability != 0:
                 self.add("not-in-space", location, outcome, _listed("outcome", outcome, space))
         return {outcome: p for outcome, p in row.items() if is_number(p) and (space is None or outcome in space)}
 
-    def _mass(self, location: Location | str, row: Mapping[Any, Number] | Belief) -> None:
+    def _sum(self, location: Location | str, row: Mapping[Any, Number] | Belief) -> None:
         for outcome, probability in row.items():
             if not is_nonnegative(probability):
                 self.add(
@@ -259,10 +259,10 @@ class _Checker(IssueList):
                     "expected a number in [0, 1]." + unquoted(probability),
                 )
                 return
-        mass = total(row.values())
-        if not nearly_equal(mass, 1, self.tolerance):
-            remedy = "" if mass == 0 else " Divide the row by its sum, if it has weights."
-            self.add("row-sum", location, mass, f"expected 1.{remedy}")
+        row_sum = total(row.values())
+        if not nearly_equal(row_sum, 1, self.tolerance):
+            remedy = "" if row_sum == 0 else " Divide the row by its sum, if it has weights."
+            self.add("row-sum", location, row_sum, f"expected 1.{remedy}")
 
     def _observations(self, next_state: Any, action: Any, state: Any) -> Mapping[Any, Number]:
         key = (next_state, action, state if self.uses_state else None)

@@ -213,13 +213,13 @@ class _Builder:
         rows: list[_Row] = []
         for state, flow in zip(self._told(self.states), self._flows, strict=True):
             columns: list[int] = []
-            masses: list[Number] = []
+            sums: list[Number] = []
             possible = positive_part(flow)
             for position, next_state in zip(self._reached(possible, action, state), possible, strict=True):
                 seen, likelihoods = self._seen(next_state, action, state)
                 columns += [o * size + position for o in seen]
-                masses += [possible[next_state] * z for z in likelihoods]
-            rows.append((columns, masses))
+                sums += [possible[next_state] * z for z in likelihoods]
+            rows.append((columns, sums))
         return self._matrix(rows, size * len(self.observations), f"outcome of {brief(action)} from", may_be_empty=True)
 
     def _seen(self, next_state: Any, action: Any, state: Any) -> _Row:
@@ -236,8 +236,8 @@ class _Builder:
             filled = np.diff(likelihood[a].indptr) > 0
             rows: list[_Row] = []
             for i, state in enumerate(self.states):
-                seen, masses = self._seen(state, action, state) if self.terminal[i] and not filled[i] else _EMPTY
-                rows.append(([o * size + i for o in seen] if self.uses_state else seen, masses))
+                seen, sums = self._seen(state, action, state) if self.terminal[i] and not filled[i] else _EMPTY
+                rows.append(([o * size + i for o in seen] if self.uses_state else seen, sums))
             what = f"observation after {brief(action)} in"
             added = self._matrix(rows, likelihood[a].shape[1], what, may_be_empty=True)
             likelihood[a] = sparse.csr_array(likelihood[a] + added)
@@ -254,31 +254,31 @@ class _Builder:
     def _matrix(self, rows: Iterable[_Row], width: int, what: str, may_be_empty: bool = False) -> sparse.csr_array:
         """Return the matrix with one row per state; an error names the first invalid row."""
 
-        def place(row: int) -> str:
+        def location(row: int) -> str:
             return f"{what} {brief(self.problem.states[row])}"
 
         columns: list[int] = []
         values: list[Number] = []
         counts: list[int] = []
-        for places, numbers in rows:
-            columns.extend(places)
+        for positions, numbers in rows:
+            columns.extend(positions)
             values.extend(numbers)
-            counts.append(len(places))
+            counts.append(len(positions))
         owner = np.repeat(np.arange(len(counts)), counts)
-        data = _numbers(values, lambda i: place(owner[i]))
+        data = _numbers(values, lambda i: location(owner[i]))
         if data.size and data.min() < 0:
             first = int(np.argmax(data < 0))
-            raise ModelError(f"{place(owner[first])}: got {float(data[first])}; expected a probability in [0, 1].")
+            raise ModelError(f"{location(owner[first])}: got {float(data[first])}; expected a probability in [0, 1].")
         kept = data > 0
         data, owner = data[kept], owner[kept]
-        masses = np.bincount(owner, weights=data, minlength=len(counts))
-        wrong = np.abs(masses - 1) > self.tolerance
+        sums = np.bincount(owner, weights=data, minlength=len(counts))
+        wrong = np.abs(sums - 1) > self.tolerance
         if may_be_empty:
-            wrong &= masses > 0
+            wrong &= sums > 0
         if wrong.any():
             row = int(np.argmax(wrong))
             raise ModelError(
-                f"{place(row)}: got probabilities that sum to {float(masses[row])}; expected 1 (tolerance "
+                f"{location(row)}: got probabilities that sum to {float(sums[row])}; expected 1 (tolerance "
                 f"{self.tolerance}). Call check_problem(problem) for every such row."
             )
         offsets = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=len(counts)))))

@@ -359,7 +359,7 @@ class CorePOMDP:
             for next_state, probability in self.successors(state, action).items():
                 if probability != 0:
                     reached[next_state] = reached.get(next_state, 0) + weight * probability
-        return [(None, next_state, mass) for next_state, mass in reached.items()]
+        return [(None, next_state, p) for next_state, p in reached.items()]
 
     def predict(self, belief: Given, action: Any) -> Belief:
         """Return the belief after the action and before the observation, ``sum_s b(s) T(s, a, s')``."""

@@ -17,11 +17,11 @@ _MOST_DRAWS = 10_000
 _NO_SAMPLE = (pomdp_py.TransitionModel.sample, pomdp_py.ObservationModel.sample)
 
 
-def asked(place: Callable[[], str], remedy: str, function: Callable[..., Any], *arguments: Any) -> Any:
+def asked(location: Callable[[], str], remedy: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """Return the result of another package's function; an error names the location.
 
     Args:
-        place: Returns the location, for an error.
+        location: Returns the location, for an error.
         remedy: What to do if the function cannot be changed.
         function: The function.
         arguments: Its arguments.
@@ -40,7 +40,7 @@ def asked(place: Callable[[], str], remedy: str, function: Callable[..., Any], *
     except MODEL_ERRORS as error:
         name = getattr(function, "__qualname__", None) or type(function).__name__
         raise ModelError(
-            f"{place()}: got {type(error).__name__} from {name.removeprefix('<locals>.')} ({error}); "
+            f"{location()}: got {type(error).__name__} from {name.removeprefix('<locals>.')} ({error}); "
             f"expected an answer. Change it, or {remedy}."
         ) from error
 
@@ -96,9 +96,9 @@ class ForeignRows:
 
     def drawn(self, *given: Any) -> Any:
         """Return one sample of the model."""
-        return asked(lambda: self._place(given), f"pass {self._space}=[...]", self._model.sample, *given)
+        return asked(lambda: self._location(given), f"pass {self._space}=[...]", self._model.sample, *given)
 
-    def _place(self, given: tuple[Any, ...]) -> str:
+    def _location(self, given: tuple[Any, ...]) -> str:
         return self._form.format(*map(brief, given))
 
     def _row(self, given: tuple[Any, ...]) -> Mapping[Any, Number]:
@@ -110,17 +110,18 @@ class ForeignRows:
             row = self._found(given)
         if not self._normalize:
             return row
-        mass = total(row.values())
-        if not mass > 0:
+        row_sum = total(row.values())
+        if not row_sum > 0:
             raise ModelError(
-                f"{self._place(given)}: got probabilities of {counted(len(row), 'outcome')} that sum to {brief(mass)}; "
+                f"{self._location(given)}: got probabilities of {counted(len(row), 'outcome')} "
+                f"that sum to {brief(row_sum)}; "
                 "expected a positive sum. Change the model, or count samples of it with n_samples=1000."
             )
-        return row if mass == 1 else {outcome: p / mass for outcome, p in row.items()}
+        return row if row_sum == 1 else {outcome: p / row_sum for outcome, p in row.items()}
 
     def _probability(self, outcome: Any, given: tuple[Any, ...]) -> Number:
         return asked(
-            lambda: f"probability of {brief(outcome)}, {self._place(given)}",
+            lambda: f"probability of {brief(outcome)}, {self._location(given)}",
             "count samples instead (n_samples=1000)",
             self._model.probability,
             outcome,
@@ -130,7 +131,7 @@ class ForeignRows:
     def _found(self, given: tuple[Any, ...]) -> Mapping[Any, Number]:
         """Return the probabilities of the outcomes that samples find."""
         row: dict[Any, Number] = {}
-        mass, quiet = 0.0, 0
+        row_sum, quiet = 0.0, 0
         with _Stream(self):
             for _ in range(_MOST_DRAWS):
                 outcome = self.drawn(*given)
@@ -138,8 +139,8 @@ class ForeignRows:
                 if outcome not in row:
                     quiet = 0
                     row[outcome] = self._probability(outcome, given)
-                    mass = total(row.values())
-                if mass >= 1 - self._tolerance or quiet * (1 - mass) >= _EXPECTED_MISSES:
+                    row_sum = total(row.values())
+                if row_sum >= 1 - self._tolerance or quiet * (1 - row_sum) >= _EXPECTED_MISSES:
                     break
         return positive_part(row)
 

@@ -103,12 +103,12 @@ class Bound:
 class _Reordered:
     """A function that takes some of the given values, in the order of its parameters."""
 
-    def __init__(self, function: Callable[..., Any], places: Sequence[int], keywords: Mapping[str, int]) -> None:
-        self.function, self.places, self.keywords = function, tuple(places), dict(keywords)
+    def __init__(self, function: Callable[..., Any], positions: Sequence[int], keywords: Mapping[str, int]) -> None:
+        self.function, self.positions, self.keywords = function, tuple(positions), dict(keywords)
 
     def __call__(self, *values: Any) -> Any:
-        given = {name: values[place] for name, place in self.keywords.items()}
-        return self.function(*[values[place] for place in self.places], **given)
+        given = {name: values[position] for name, position in self.keywords.items()}
+        return self.function(*[values[position] for position in self.positions], **given)
 
 
 def bind(what: str, function: Callable[..., Any], signature: Signature | None = None) -> Bound:
@@ -247,7 +247,7 @@ def _meanings(name: str) -> set[str]:
     return {role for role, names in KNOWN_NAMES.items() if plain in names}
 
 
-def _possible(name: str, place: int, wanted: Signature) -> set[str]:
+def _possible(name: str, position: int, wanted: Signature) -> set[str]:
     """Return the roles of the signature that are possible for the parameter."""
     meanings = _meanings(name)
     if not meanings:
@@ -255,14 +255,15 @@ def _possible(name: str, place: int, wanted: Signature) -> set[str]:
     states = {"state", "next_state"}
     if meanings <= states and len(states & set(wanted.roles)) == 1:  # only one state is possible
         return states & set(wanted.roles)
-    if name in _EITHER_STATE and "next_state" in wanted.roles[:1] and wanted.roles[place : place + 1] != (name,):
+    if name in _EITHER_STATE and "next_state" in wanted.roles[:1] and wanted.roles[position : position + 1] != (name,):
         return {"next_state", _LEFT}
     return meanings & set(wanted.roles)
 
 
 def _fits(names: Sequence[str], reading: Sequence[str], wanted: Signature) -> bool:
     return len(names) == len(reading) and all(
-        role in _possible(name, place, wanted) for place, (name, role) in enumerate(zip(names, reading, strict=True))
+        role in _possible(name, position, wanted)
+        for position, (name, role) in enumerate(zip(names, reading, strict=True))
     )
 
 
@@ -277,20 +278,20 @@ def _readings(names: Sequence[str], wanted: Signature) -> Iterator[tuple[str, ..
     if others:
         yield from others
     elif len(names) >= min(map(len, wanted.readings)) and all(map(_meanings, names)):
-        choices = [_possible(name, place, wanted) for place, name in enumerate(names)]
+        choices = [_possible(name, position, wanted) for position, name in enumerate(names)]
         yield from (roles for roles in product(*choices) if len(set(roles)) == len(roles))
 
 
 def _bound(
     function: Callable[..., Any], positional: Sequence[str], keywords: Mapping[str, str], wanted: Signature
 ) -> Bound:
-    place = {role: i for i, role in enumerate(wanted.roles)}
+    position = {role: i for i, role in enumerate(wanted.roles)}
     roles = (*positional, *keywords.values())
-    count = max(min(map(len, wanted.readings)), *(place[role] + 1 for role in roles))
+    count = max(min(map(len, wanted.readings)), *(position[role] + 1 for role in roles))
     if not keywords and tuple(positional) == wanted.roles[:count]:
         return Bound(function, count, roles)
-    by_name = {name: place[role] for name, role in keywords.items()}
-    return Bound(_Reordered(function, [place[role] for role in positional], by_name), count, roles)
+    by_name = {name: position[role] for name, role in keywords.items()}
+    return Bound(_Reordered(function, [position[role] for role in positional], by_name), count, roles)
 
 
 def _shown(parameters: Sequence[inspect.Parameter]) -> str:
@@ -306,9 +307,9 @@ def _shown(parameters: Sequence[inspect.Parameter]) -> str:
 def _advice(names: Sequence[str], readings: Sequence[tuple[str, ...]], wanted: Signature) -> str:
     """Return what to do about parameters without a reading, or with several."""
     if readings:
-        place = next(i for i, roles in enumerate(zip(*readings, strict=True)) if len(set(roles)) > 1)
-        roles = list(dict.fromkeys(reading[place] for reading in readings))
-        return f"{brief(names[place])} can be {' or '.join(roles)}: rename it, such as to {brief(roles[0])}."
+        position = next(i for i, roles in enumerate(zip(*readings, strict=True)) if len(set(roles)) > 1)
+        roles = list(dict.fromkeys(reading[position] for reading in readings))
+        return f"{brief(names[position])} can be {' or '.join(roles)}: rename it, such as to {brief(roles[0])}."
     strange = [name for name in names if _meanings(name) and not _meanings(name) & set(wanted.roles)]
     if strange:
         return f"Remove {brief(strange[0])}, or rename it: the function is not given the {_role_of(strange[0])}."

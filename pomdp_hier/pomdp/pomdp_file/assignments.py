@@ -188,62 +188,62 @@ class RewardTable:
         self._patterns: dict[tuple[tuple[int, ...], tuple[int, ...]], _Pattern] = {}
         self._clock = 0
 
-    def set(self, places: tuple[int, ...], value: Any, spanned: tuple[int, ...] = ()) -> None:
+    def set(self, indices: tuple[int, ...], value: Any, spanned: tuple[int, ...] = ()) -> None:
         """Assign a number, or an array over the positions ``spanned``; each named position may be `ALL`."""
-        named = tuple(i for i, place in enumerate(places) if place != ALL)
+        named = tuple(i for i, position in enumerate(indices) if position != ALL)
         pattern = self._patterns.get((named, spanned))
         if pattern is None:
             pattern = self._patterns[named, spanned] = _Pattern(named, spanned, {})
         self._clock += 1
-        pattern.entries[tuple(places[i] for i in named)] = (self._clock, value)
+        pattern.entries[tuple(indices[i] for i in named)] = (self._clock, value)
 
     def __call__(self, action: int, state: int, next_state: int, observation: int) -> Number:
         """Return the reward of one step."""
-        places = (action, state, next_state, observation)
+        indices = (action, state, next_state, observation)
         newest, reward = 0, 0
         for pattern in self._patterns.values():
-            entry = pattern.entries.get(tuple(places[i] for i in pattern.named))
+            entry = pattern.entries.get(tuple(indices[i] for i in pattern.named))
             if entry is not None and entry[0] > newest:
                 newest, reward = entry
                 if pattern.spanned:
-                    reward = reward[tuple(places[i] for i in pattern.spanned)]
+                    reward = reward[tuple(indices[i] for i in pattern.spanned)]
         return reward if self._exact else float(reward)
 
     @property
     def uses_next_state(self) -> bool:
         """Whether any assignment depends on the next state or the observation."""
-        return self._tells_apart(_NEXT_STATE) or self.uses_observation
+        return self._depends_on(_NEXT_STATE) or self.uses_observation
 
     @property
     def uses_observation(self) -> bool:
         """Whether any assignment depends on the observation."""
-        return self._tells_apart(_OBSERVATION)
+        return self._depends_on(_OBSERVATION)
 
     def named_actions(self) -> frozenset[int]:
         """Return the actions that some assignment names; all others have the same rewards."""
         patterns = [pattern for pattern in self._patterns.values() if 0 in pattern.named]
-        return frozenset(places[pattern.named.index(0)] for pattern in patterns for places in pattern.entries)
+        return frozenset(indices[pattern.named.index(0)] for pattern in patterns for indices in pattern.entries)
 
-    def _tells_apart(self, place: int) -> bool:
-        return any(place in pattern.named or place in pattern.spanned for pattern in self._patterns.values())
+    def _depends_on(self, position: int) -> bool:
+        return any(position in pattern.named or position in pattern.spanned for pattern in self._patterns.values())
 
-    def at(self, places: tuple[Ints, ...]) -> NDArray[Any]:
+    def at(self, indices: tuple[Ints, ...]) -> NDArray[Any]:
         """Return the rewards of many steps at once.
 
         Args:
-            places: Actions, states, next states, observations, each ``[n]``.
+            indices: Actions, states, next states, observations, each ``[n]``.
         """
-        n = len(places[0])
+        n = len(indices[0])
         newest = np.zeros(n, dtype=np.int64)
         rewards = np.zeros(n, dtype=object if self._exact else np.float64)
         for pattern in self._patterns.values():
-            where, clocks, values = self._hits(pattern, places)
+            where, clocks, values = self._hits(pattern, indices)
             newer = clocks > newest[where]
             newest[where[newer]] = clocks[newer]
             rewards[where[newer]] = values[newer]
         return rewards
 
-    def _hits(self, pattern: _Pattern, places: tuple[Ints, ...]) -> tuple[Ints, Ints, NDArray[Any]]:
+    def _hits(self, pattern: _Pattern, indices: tuple[Ints, ...]) -> tuple[Ints, Ints, NDArray[Any]]:
         """Return the steps of a pattern's assignments, with the time and the value of each."""
         dims = [self._sizes[i] for i in pattern.named]
         if pattern.index is None:
@@ -256,11 +256,11 @@ class RewardTable:
             )
             pattern.index = keys[order], clocks[order], values[order]
         keys, clocks, values = pattern.index
-        asked = _keys([places[i] for i in pattern.named], dims, len(places[0]))
+        asked = _keys([indices[i] for i in pattern.named], dims, len(indices[0]))
         entry = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
         where = np.flatnonzero(keys[entry] == asked)
         entry = entry[where]
-        return where, clocks[entry], values[(entry, *(places[i][where] for i in pattern.spanned))]
+        return where, clocks[entry], values[(entry, *(indices[i][where] for i in pattern.spanned))]
 
 
 def _keys(columns: list[Ints], dims: list[int], n: int) -> Ints:

@@ -173,7 +173,7 @@ class Reader:
 
     def _no_section(self, statement: Statement, position: int, word: str) -> Exception:
         """Return the error of a line that begins like a section, below the names of a space."""
-        source, offset = self.source, self.source.place(statement, position)
+        source, offset = self.source, self.source.offset_of(statement, position)
         line = max(source.text.rfind("\n", 0, offset), source.text.rfind("\r", 0, offset)) + 1
         first = source.next_token(line) if line > statement.offset else offset
         head = " ".join(source.text[first : source.text.index(":", offset)].split())
@@ -204,18 +204,18 @@ class Reader:
         values = self._probabilities(statement, tokens, 0, what)
         self._check_count(statement, 0, len(values), n, what)
         vector = np.array(values, dtype=object if self.exact else np.float64)
-        mass = total(values)
-        if mass == math.inf:  # of finite weights
+        row_sum = total(values)
+        if row_sum == math.inf:  # of finite weights
             vector = vector / max(values)
-            mass = total(vector)
-        if mass == 0 or (abs(mass - 1) > self._slack and not self.normalize):
+            row_sum = total(vector)
+        if row_sum == 0 or (abs(row_sum - 1) > self._slack and not self.normalize):
             raise self._error(
                 statement,
                 0,
                 f"probabilities that sum to 1 (tolerance {self.tolerance})",
-                f"They sum to {float(mass)}.{self._remedy(mass)}",
+                f"They sum to {float(row_sum)}.{self._remedy(row_sum)}",
             )
-        return vector / mass if self.normalize else vector
+        return vector / row_sum if self.normalize else vector
 
     def _start_set(self, statement: Statement, tokens: list[str]) -> NDArray[Any]:
         """Return the uniform belief over the states listed, or over all others."""
@@ -257,16 +257,16 @@ class Reader:
             if statement.word != "R" and self._read_entry(position, statement):
                 continue
             tokens = self.source.tokens(statement)
-            places, start = self._places(statement, tokens)
+            indices, start = self._indices(statement, tokens)
             if statement.word != "R":
-                row = places[1] if len(places) > 1 else ALL
-                for log, value in zip(self._written[statement.word], (position, places[0], row), strict=True):
+                row = indices[1] if len(indices) > 1 else ALL
+                for log, value in zip(self._written[statement.word], (position, indices[0], row), strict=True):
                     log.append(value)
             try:
                 if statement.word == "R":
-                    self._read_reward(statement, tokens, places, start)
+                    self._read_reward(statement, tokens, indices, start)
                 else:
-                    self._read_probability(statement, tokens, places, start)
+                    self._read_probability(statement, tokens, indices, start)
             except TooLargeError as error:
                 raise self.source.error(
                     statement.offset, "a smaller problem", f"It stands for {error} numbers, more than fit in memory"
@@ -289,23 +289,23 @@ class Reader:
         (self.T if statement.word == "T" else self.O).add(a, row, column, value)
         return True
 
-    def _places(self, statement: Statement, tokens: list[str]) -> tuple[list[int], int]:
+    def _indices(self, statement: Statement, tokens: list[str]) -> tuple[list[int], int]:
         """Return the indices of the named elements, and the position of the first token after them."""
         spaces = self._spaces[statement.word]
-        places: list[int] = []
+        indices: list[int] = []
         at, n_tokens = 0, len(tokens)
         while True:
             token = tokens[at] if at < n_tokens else ""
-            index = spaces[len(places)].index.get(token)
+            index = spaces[len(indices)].index.get(token)
             if index is None:
-                index = self._element(statement, at, token, spaces[len(places)])
-            places.append(index)
+                index = self._element(statement, at, token, spaces[len(indices)])
+            indices.append(index)
             at += 1
             if at >= n_tokens or tokens[at] != ":":
-                return places, at
+                return indices, at
             at += 1
-            if len(places) == len(spaces):
-                return places, at  # some files have a colon before the number
+            if len(indices) == len(spaces):
+                return indices, at  # some files have a colon before the number
 
     def _element(self, statement: Statement, position: int, token: str, space: _Space) -> int:
         """Return the index of a token's element."""
@@ -316,72 +316,72 @@ class Reader:
             raise self._error(statement, position, space.expected(), reason if token and token != ":" else "")
         return index
 
-    def _read_probability(self, statement: Statement, tokens: list[str], places: list[int], start: int) -> None:
+    def _read_probability(self, statement: Statement, tokens: list[str], indices: list[int], start: int) -> None:
         """Read one statement of T or O: an entry, a row or a matrix."""
         table = self.T if statement.word == "T" else self.O
         n_rows, n_columns = table.shape
-        action, row = places[0], places[1] if len(places) > 1 else ALL
-        if len(places) == 3:
+        action, row = indices[0], indices[1] if len(indices) > 1 else ALL
+        if len(indices) == 3:
             values = self._probabilities(statement, tokens, start, "a probability in [0, 1]")
             self._check_count(statement, start, len(values), 1, "a probability in [0, 1]")
-            table.set_entry(action, row, places[2], values[0])
+            table.set_entry(action, row, indices[2], values[0])
             return
         word = tokens[start] if start < len(tokens) else ""
         if word in ("uniform", "identity", "reset"):
             self._end(statement, tokens, start + 1)
-            self._read_shorthand(statement, word, places, start)
+            self._read_shorthand(statement, word, indices, start)
             return
-        size = n_columns if len(places) == 2 else n_rows * n_columns
-        shape = f"a row of {size}" if len(places) == 2 else f"a matrix of {n_rows} x {n_columns}"
+        size = n_columns if len(indices) == 2 else n_rows * n_columns
+        shape = f"a row of {size}" if len(indices) == 2 else f"a matrix of {n_rows} x {n_columns}"
         what = f"{shape} probabilities in [0, 1]"
         values = self._probabilities(statement, tokens, start, what)
         self._check_count(statement, start, len(values), size, what)
         vector = np.array(values, dtype=object if self.exact else np.float64)
         filled = np.flatnonzero(vector != 0)
-        if len(places) == 2:
+        if len(indices) == 2:
             table.set_row(action, row, filled, vector[filled])
         else:
             table.set_matrix(action, filled // n_columns, filled % n_columns, vector[filled])
 
-    def _read_shorthand(self, statement: Statement, word: str, places: list[int], start: int) -> None:
+    def _read_shorthand(self, statement: Statement, word: str, indices: list[int], start: int) -> None:
         """Read ``uniform`` and ``reset`` for a row or all rows, ``identity`` for a square matrix."""
         table = self.T if statement.word == "T" else self.O
         n_rows, n_columns = table.shape
-        row = places[1] if len(places) == 2 else ALL
+        row = indices[1] if len(indices) == 2 else ALL
         if word == "uniform":
-            table.set_row(places[0], row, np.arange(n_columns), self._uniform(n_columns))
+            table.set_row(indices[0], row, np.arange(n_columns), self._uniform(n_columns))
         elif word == "reset":
             if statement.word == "O":
                 raise self._error(statement, start, "'uniform' or probabilities", "The word 'reset' is for T")
             filled = np.flatnonzero(self.start != 0)
-            table.set_row(places[0], row, filled, self.start[filled])
+            table.set_row(indices[0], row, filled, self.start[filled])
         else:
-            if len(places) == 2 or n_rows != n_columns:
+            if len(indices) == 2 or n_rows != n_columns:
                 raise self._error(
                     statement, start, "'uniform' or probabilities", "The word 'identity' is for a whole square matrix"
                 )
-            table.set_matrix(places[0], np.arange(n_rows), np.arange(n_rows), self._all(n_rows, self.one))
+            table.set_matrix(indices[0], np.arange(n_rows), np.arange(n_rows), self._all(n_rows, self.one))
 
-    def _read_reward(self, statement: Statement, tokens: list[str], places: list[int], start: int) -> None:
+    def _read_reward(self, statement: Statement, tokens: list[str], indices: list[int], start: int) -> None:
         """Read one statement of R: a number, or an array over the positions that it leaves out."""
         n_states, n_observations = self.states.size, self.observations.size
         spanned: tuple[int, ...]
         if self.observed:
-            spanned = {4: (), 3: (3,), 2: (2, 3)}.get(len(places), (1,))
+            spanned = {4: (), 3: (3,), 2: (2, 3)}.get(len(indices), (1,))
             if spanned == (1,):
                 raise self._error(
                     statement, start, "':' and a state", "A line 'R: action' alone is for files without observations"
                 )
         else:
-            spanned = {4: (), 3: (), 2: (2,)}.get(len(places), (1, 2))
-            if len(places) == 4 and places[3] != ALL:
+            spanned = {4: (), 3: (), 2: (2,)}.get(len(indices), (1, 2))
+            if len(indices) == 4 and indices[3] != ALL:
                 raise self._error(statement, start - 1, "'*'", "The file has no observations")
-        shape = tuple(n_observations if place == 3 else n_states for place in spanned)
+        shape = tuple(n_observations if k == 3 else n_states for k in spanned)
         size = math.prod(shape)
         what = "a number" if size == 1 else f"{size} numbers ({' x '.join(map(str, shape))})"
         values = self.source.numbers(statement, tokens, start, exact=self.exact, what=what)
         self._check_count(statement, start, len(values), size, what)
-        padded = (*places, ALL, ALL, ALL)[:4]
+        padded = (*indices, ALL, ALL, ALL)[:4]
         if not spanned:
             self.R.set(padded, self.sign * values[0] + 0)  # + 0 turns a cost of 0 into 0.0, not -0.0
         else:
@@ -428,7 +428,7 @@ class Reader:
             raise self._row_error(word, action, bad, float(sums[bad]))
         return rows.scaled(sums) if self.normalize else rows
 
-    def _row_error(self, word: str, action: int, row: int, mass: float) -> Exception:
+    def _row_error(self, word: str, action: int, row: int, row_sum: float) -> Exception:
         """Return the error of a wrong row, at the last statement that wrote to it."""
         name = f"{word}: {self.actions.names[action]} : {self.states.names[row]}"
         expected = f"probabilities of '{name}' that sum to 1 (tolerance {self.tolerance})"
@@ -436,25 +436,25 @@ class Reader:
             if for_action in (action, ALL) and for_row in (row, ALL):
                 statement = self._tables[position]
                 tokens = self.source.tokens(statement)
-                places, start = self._places(statement, tokens)
+                indices, start = self._indices(statement, tokens)
                 n_columns = self._spaces[word][2].size
                 offset = statement.offset
-                if len(places) == 1 and len(tokens) - start > 1:  # a matrix: point at the row
-                    offset = self.source.place(statement, start + row * n_columns)
-                return self.source.error(offset, expected, f"They sum to {brief(mass)}.{self._remedy(mass)}")
+                if len(indices) == 1 and len(tokens) - start > 1:  # a matrix: point at the row
+                    offset = self.source.offset_of(statement, start + row * n_columns)
+                return self.source.error(offset, expected, f"They sum to {brief(row_sum)}.{self._remedy(row_sum)}")
         return self.source.error(len(self.source.text), expected, "No statement gives any")
 
-    def _remedy(self, mass: Number) -> str:
+    def _remedy(self, row_sum: Number) -> str:
         """Return what to do about probabilities with this sum."""
-        if self.normalize or not 0 < mass < math.inf:
+        if self.normalize or not 0 < row_sum < math.inf:
             return " Correct them"
-        wider = f", pass tolerance={_wider(mass)}" if not self.exact and abs(mass - 1) < 0.5 else ""
+        wider = f", pass tolerance={_wider(row_sum)}" if not self.exact and abs(row_sum - 1) < 0.5 else ""
         return f" Correct them{wider}, or pass normalize=True"
 
     # --- errors --------------------------------------------------------------------------------------------------
 
     def _error(self, statement: Statement, position: int, expected: str, reason: str = "") -> Exception:
-        return self.source.error(self.source.place(statement, position), expected, reason)
+        return self.source.error(self.source.offset_of(statement, position), expected, reason)
 
     def _end(self, statement: Statement, tokens: list[str], position: int) -> None:
         """Check that the statement has no more tokens."""
@@ -462,8 +462,8 @@ class Reader:
             raise self._error(statement, position, "the next section")
 
 
-def _wider(mass: Number) -> str:
+def _wider(row_sum: Number) -> str:
     """Return a tolerance of one digit for this sum."""
-    off = abs(float(mass) - 1)
+    off = abs(float(row_sum) - 1)
     digit = 10.0 ** math.floor(math.log10(off))
     return f"{math.ceil(off / digit * (1 + 1e-6)) * digit:.1g}"

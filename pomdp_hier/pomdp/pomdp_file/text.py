@@ -47,8 +47,8 @@ class Source:
         column = offset - max(self.text.rfind("\n", 0, offset), self.text.rfind("\r", 0, offset))
         token = _TOKEN.match(self.text, offset)
         found = f"'{token[0][:40]}'" if token else "the end of the file"
-        place = f"{self.name}:{before.count(chr(10)) + 1}:{column}"
-        return PomdpFileError(f"{place}: got {found}; expected {expected}." + (f" {reason}." if reason else ""))
+        location = f"{self.name}:{before.count(chr(10)) + 1}:{column}"
+        return PomdpFileError(f"{location}: got {found}; expected {expected}." + (f" {reason}." if reason else ""))
 
     def next_token(self, offset: int) -> int:
         """Return the offset of the first token that begins at or after this offset, or the end of the text."""
@@ -101,7 +101,7 @@ class Source:
         """Return the body split at white space, which is fast; its tokens, if colons and wildcards are separate."""
         return self.text[statement.begin : statement.end].split()
 
-    def place(self, statement: Statement, index: int) -> int:
+    def offset_of(self, statement: Statement, index: int) -> int:
         """Return the offset of a token of the body, or of the next statement's first token."""
         matches = islice(_TOKEN.finditer(self.text, statement.begin, statement.end), index, None)
         token = next(matches, None)
@@ -126,12 +126,12 @@ class Source:
         values: list[Number] = list(map(float, texts))
         if not all(map(math.isfinite, values)):
             index = next(i for i, value in enumerate(values) if not math.isfinite(value))
-            raise self.error(self.place(statement, start + index), what, "It is too large for a float")
+            raise self.error(self.offset_of(statement, start + index), what, "It is too large for a float")
         return [self._fraction(statement, start + i, text) for i, text in enumerate(texts)] if exact else values
 
     def _loose_numbers(self, statement: Statement, start: int, what: str) -> list[str]:
         """Return the texts of numbers whose signs may be separate."""
-        position = self.place(statement, start)
+        position = self.offset_of(statement, start)
         texts = []
         while position < statement.end and self.next_token(position) < statement.end:
             number = _LOOSE_NUMBER.match(self.text, position, statement.end)
@@ -148,4 +148,4 @@ class Source:
                 return Fraction(text)
         except ValueError:  # more digits than Python turns into an integer
             pass
-        raise self.error(self.place(statement, index), "a number of moderate length", "Read it with exact=False")
+        raise self.error(self.offset_of(statement, index), "a number of moderate length", "Read it with exact=False")

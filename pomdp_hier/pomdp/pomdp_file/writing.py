@@ -154,11 +154,11 @@ def _reward_lines(problem: POMDP, state: Any, action: Any, words: Mapping[str, M
             yield f"{head} : * : * {reward}"
         return
     for next_state, row in rewards.items():
-        place = f"{head} : {words['states'][next_state]}"
+        start = f"{head} : {words['states'][next_state]}"
         if len(set(row.values())) == 1:
-            yield f"{place} : * {next(iter(row.values()))}"
+            yield f"{start} : * {next(iter(row.values()))}"
         else:
-            yield from (f"{place} : {words['observations'][o]} {reward}" for o, reward in row.items())
+            yield from (f"{start} : {words['observations'][o]} {reward}" for o, reward in row.items())
 
 
 def _number(value: Number, where: str) -> str:
