@@ -29,13 +29,13 @@ def source_name(path: str) -> str:
 def read_bytes(path: str, expected: str) -> bytes:
     if path == "-":
         if sys.stdin is None:
-            raise ReaderError("standard input is closed; give a path instead of -")
+            raise ReaderError("standard input: closed. Give a path.")
         return sys.stdin.buffer.read()
     try:
         return Path(path).read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ReaderError(f"{path}: cannot be read ({reason}); give {expected}") from error
+        raise ReaderError(f"{path}: cannot be read ({reason}); expected {expected}.") from error
 
 
 @contextmanager

@@ -216,7 +216,7 @@ def _name_columns(header: Sequence[str], path: str, columns: Sequence[str] | Non
     """Return the positions of the columns of ids and names: the given ones, by their names, or the only two."""
     if columns is not None:
         if len(columns) != 2:
-            raise ParameterError(f"--name-columns: got {', '.join(columns)}; give two columns, ID,NAME")
+            raise ParameterError(f"--name-columns: got {', '.join(columns)}; expected two columns, ID,NAME.")
         for name in columns:
             if header.count(name) != 1:
                 raise ReaderError(

@@ -35,9 +35,9 @@ def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> T
             raise TypeError
         rows = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ReaderError(f"the linkage is {brief(Z)}, expected a matrix of numbers [N - 1, 4]") from None
+        raise ReaderError(f"linkage: got {brief(Z)}; expected a matrix of numbers [N - 1, 4].") from None
     if rows.ndim != 2 or not 2 <= rows.shape[1] <= 4:
-        raise ReaderError(f"the linkage has shape {rows.shape}, expected [N - 1, 4] (or 2 or 3 columns)")
+        raise ReaderError(f"linkage: got the shape {rows.shape}; expected [N - 1, 4], or 2 or 3 columns.")
     if np.isnan(rows).any():
         raise ReaderError(f"the linkage has NaN in row {np.flatnonzero(np.isnan(rows).any(axis=1))[0]}")
     n_items = rows.shape[0] + 1
@@ -227,9 +227,7 @@ def _fields(source: Any) -> dict[str, Any]:
 def _integers(column: Any, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     numbers = np.asarray(column)
     if numbers.dtype.kind not in "iu" and not (numbers.dtype.kind == "f" and (numbers == np.floor(numbers)).all()):
-        raise ReaderError(
-            f"the column {brief(name)} of the condensed tree holds {numbers.dtype}, expected node numbers"
-        )
+        raise ReaderError(f"column {brief(name)} of the condensed tree: got {numbers.dtype}; expected node numbers.")
     return numbers.astype(np.int64)
 
 

@@ -67,7 +67,7 @@ def read_json(source: TextSource | Any, join: Join, form: JsonForm = "auto", add
     layout = json_form(value) if form == "auto" else form
     if layout == "nested":
         if not isinstance(value, list | tuple | dict):
-            raise ReaderError(f"nested JSON is {brief(value)}, expected an object with a name and children")
+            raise ReaderError(f"JSON: got {brief(value)}; expected an object with a name and children.")
         return read_nodes(value, join)
     if layout == "parents":
         return read_parents(value, join)
@@ -75,7 +75,7 @@ def read_json(source: TextSource | Any, join: Join, form: JsonForm = "auto", add
     if isinstance(value, dict):
         value, join, singletons, labels, form = _from_object(value, join, form)
     if not isinstance(value, (list, tuple)):
-        raise ReaderError(f"the JSON is {brief(value)}, expected a list of lists, or an object")
+        raise ReaderError(f"JSON: got {brief(value)}; expected a list of lists, or an object.")
     if form == "auto":
         form = "edges" if layout == "edges" else "children"
     arrays = read_edges(value, join) if form == "edges" else _read_children(value, join, labels, add_root)
@@ -197,10 +197,10 @@ def _from_object(
     counts = {key: value[key] for key in ("n_items", "n_leaves") if value.get(key) is not None}
     for key, count in counts.items():
         if type(count) is not int or count < 1:
-            raise ReaderError(f"{key} is {brief(count)} in the JSON, expected a positive integer")
+            raise ReaderError(f"JSON: got {brief(count)} for {key}; expected an integer of at least 1.")
     singletons = value.get("singletons")
     if singletons is not None and not isinstance(singletons, bool):
-        raise ReaderError(f"singletons is {brief(singletons)} in the JSON, expected true or false")
+        raise ReaderError(f"JSON: got {brief(singletons)} for singletons; expected true or false.")
     items, labels = (_ids(value.get(key), key) for key in ("items", "labels"))
     if items is not None:
         counts["the length of items"] = len(items)
@@ -222,7 +222,7 @@ def _ids(names: Any, key: str) -> list[Hashable] | None:
     if names is None:
         return None
     if not isinstance(names, (list, tuple)):
-        raise ReaderError(f"{key} is {brief(names)} in the JSON, expected a list of ids")
+        raise ReaderError(f"JSON: got {brief(names)} for {key}; expected a list of ids.")
     return [_hashable(name, key) for name in names]
 
 
@@ -233,7 +233,7 @@ def _hashable(name: object, key: str) -> Hashable:
     try:
         hash(name)
     except TypeError:
-        raise ReaderError(f"{key} holds {brief(name)}, expected strings or numbers") from None
+        raise ReaderError(f"JSON: got {brief(name)} in {key}; expected text or numbers.") from None
     return name
 
 
@@ -253,7 +253,7 @@ def as_json(
     try:
         return json.dumps(form, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ReaderError(f"a label cannot be written as JSON: {error}; use strings or numbers") from None
+        raise ReaderError(f"labels: got one that JSON cannot hold ({error}); expected text or numbers.") from None
 
 
 def _refuse_constant(constant: str) -> NoReturn:

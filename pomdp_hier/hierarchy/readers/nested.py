@@ -41,7 +41,7 @@ def read_children(
             children = children.astype(np.int64) if within else children
         children = children.tolist()
     if isinstance(children, (str, bytes, dict)) or not hasattr(children, "__iter__"):
-        raise HierarchyError(f"children is {brief(children)}, expected a list of lists of node numbers")
+        raise HierarchyError(f"children: got {brief(children)}; expected a list of lists of node numbers.")
     flat, lengths = _integer_ids(children, "children")  # type: ignore[arg-type]
     if n_items is None:
         if not flat.size:
@@ -182,11 +182,11 @@ def read_labels(assigned: Any, labels: Sequence[Hashable] | None = None) -> Tree
     places = []
     for row, label in enumerate(values):
         if is_missing(label):
-            raise ReaderError(f"label {row} is {brief(label)}; give each row one, such as -1 for noise")
+            raise ReaderError(f"labels[{row}]: got {brief(label)}; expected one per row, such as -1 for noise.")
         try:
             places.append(position.setdefault(label, len(position)))
         except TypeError:
-            raise ReaderError(f"label {row} is {brief(label)}, expected text or a number") from None
+            raise ReaderError(f"labels[{row}]: got {brief(label)}; expected text or a number.") from None
     if not places:
         raise ReaderError("labels: got none; expected one per row.")
     n = len(places)
@@ -204,13 +204,13 @@ def _integer_ids(lists: Iterable[Sequence[object]], what: str) -> tuple[Ints, In
     rows = list(lists)
     for number, row in enumerate(rows):
         if not is_row(row):
-            raise HierarchyError(f"{what}[{number}] is {brief(row)}, expected a list of node numbers")
+            raise HierarchyError(f"{what}[{number}]: got {brief(row)}; expected a list of node numbers.")
     lengths = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
     flat = list(chain.from_iterable(rows))
     for place, value in enumerate(flat):
         if type(value) is not int and (isinstance(value, bool) or not isinstance(value, np.integer)):
             number = int(np.searchsorted(np.cumsum(lengths), place, side="right"))
-            raise HierarchyError(f"{what}[{number}] holds {brief(value)}, expected an integer node number")
+            raise HierarchyError(f"{what}[{number}]: got {brief(value)}; expected integer node numbers.")
         if not -(2**62) < value < 2**62:
             raise HierarchyError(f"node number {brief(value)} in {what} is out of range")
     return np.array(flat, dtype=np.int64), lengths
@@ -240,7 +240,7 @@ def read_nodes(root: object, join: Join, children: Access = None, name: Access =
     roots = list(root) if isinstance(root, list | tuple) and children is None else [root]
     if not roots or (children is None and any(one is None or isinstance(one, SCALARS) for one in roots)):
         raise ReaderError(
-            f"the root is {brief(root)}, expected a node object; for nodes that are plain ids pass children="
+            f"root: got {brief(root)}; expected a node object. For nodes that are plain ids, pass children=."
         )
     if children is None and any(hasattr(one, "get_left") and hasattr(one, "get_count") for one in roots):
         raise ReaderError("the root is a ClusterNode of SciPy, which from_linkage reads: Hierarchy.from_linkage(root)")
@@ -374,7 +374,7 @@ def _entries(content: Any) -> list[Any]:
     nodes = []
     for node in content:
         if isinstance(node, list | tuple):
-            raise ReaderError(f"a list in the nested dictionary holds {brief(node)}, expected items or dictionaries")
+            raise ReaderError(f"nested dictionary: got a list with {brief(node)}; expected items or dictionaries.")
         is_keyed = isinstance(node, Mapping) and not any(isinstance(node.get(key), SCALARS) for key in NAME_KEYS)
         nodes += _entries(node) if is_keyed and not any(key in node for key in CHILD_KEYS) else [node]
     return nodes
@@ -438,7 +438,7 @@ def _child_list(found: object, node: object) -> list[Any]:
     if isinstance(found, Mapping) and is_nest(found):
         return _entries(found)
     if isinstance(found, (str, bytes, Mapping)) or not isinstance(found, Iterable):
-        raise ReaderError(f"the children of {brief(node)} are {brief(found)}, expected a list of nodes")
+        raise ReaderError(f"children of {brief(node)}: got {brief(found)}; expected a list of nodes.")
     children: Iterable[Any] = dense("the children of a node", found)
     return [child for child in children if child is not None]  # binary nodes of bigtree have None for a missing child
 
@@ -456,5 +456,5 @@ def _name(name: object) -> Hashable:
     try:
         hash(name)
     except TypeError:
-        raise ReaderError(f"a node is named {brief(name)}, expected a string or a number") from None
+        raise ReaderError(f"name: got {brief(name)}; expected text or a number.") from None
     return name

@@ -105,7 +105,7 @@ def path_rows(source: Any, how: PathFormat) -> PathRows:
         return rows_of_table(read_table(source), how)
     source = dense("the paths", source)
     if not isinstance(source, Iterable):
-        raise ReaderError(f"got {brief(source)}, expected paths: a list, a table, a file or text")
+        raise ReaderError(f"source: got {brief(source)}; expected paths in a list, a table, a file or text.")
     rows = list(source)
     if all(isinstance(row, str) for row in rows):
         return rows_of_bare_lines([row for row in rows if row.strip()] if how.form == "outline" else rows, how)
@@ -364,7 +364,7 @@ def rows_of_table(table: Table, how: PathFormat) -> PathRows:
         paths = []
         for row, cells in enumerate(table.rows, 1):
             if not isinstance(cells[path_at], str):
-                raise ReaderError(f"row {row} has the path {brief(cells[path_at])}, expected text")
+                raise ReaderError(f"row {row}: got the path {brief(cells[path_at])}; expected text.")
             paths.append(cells[path_at])
         rows = rows_of_lines(paths, how, items=items)
     elif levels:
@@ -385,7 +385,7 @@ def _level_path(cells: Sequence[Any], row: int, rows: PathRows, how: PathFormat)
     """Return the path of one cell per level, without blanks at the end; other blanks are gaps."""
     nested = next((cell for cell in cells if isinstance(cell, list | tuple | set | Mapping)), None)
     if nested is not None:
-        raise ReaderError(f"row {row} has the segment {brief(nested)}, expected text; give the path alone")
+        raise ReaderError(f"row {row}: got the segment {brief(nested)}; expected text. Give the path alone.")
     where = f"row {row}"
     segments = ["" if is_missing(cell) else as_text(where, cell) for cell in cells]
     if how.strip:
@@ -423,6 +423,6 @@ def _from_sequences(rows: Sequence[Any], how: PathFormat, items: list[Hashable] 
     found = PathRows(items=items, is_text=False)
     for row, segments in enumerate(rows, 1):
         if not is_row(segments):
-            raise ReaderError(f"row {row} is {brief(segments)}, expected a path: text or a list of segments")
+            raise ReaderError(f"row {row}: got {brief(segments)}; expected a path, as text or a list of segments.")
         found.paths.append(_level_path(list(segments), row, found, how))
     return found

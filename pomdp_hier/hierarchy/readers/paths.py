@@ -120,7 +120,7 @@ def _tree_of_items(rows: PathRows, join: Join) -> TreeArrays:
         try:
             categories.add_item(item, categories.place(path))
         except TypeError:
-            raise ReaderError(f"row {row} has the item id {brief(item)}, expected a string or a number") from None
+            raise ReaderError(f"row {row}: got the item id {brief(item)}; expected text or a number.") from None
     if join.items_at_inner == "error":
         divided = {path[:end] for path in set(rows.paths) for end in range(len(path))}
         at_inner = [item for path, item in zip(rows.paths, items, strict=True) if path in divided]

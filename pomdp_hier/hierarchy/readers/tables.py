@@ -101,14 +101,14 @@ def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = N
         return Table(list(columns), list(zip(*columns.values(), strict=True)))
     source = dense("the table", source)
     if not isinstance(source, Iterable):
-        raise ReaderError(f"got {brief(source)}, expected CSV, a data frame, a dictionary of columns or a list of rows")
+        raise ReaderError(f"source: got {brief(source)}; expected CSV, a data frame, a dictionary of columns, or rows.")
     rows = list(source)
     if rows and all(isinstance(row, Mapping) for row in rows):
         keys = list(dict.fromkeys(as_text("a column's name", key) for row in rows for key in row))
         return Table(keys, [[row.get(key) for key in keys] for row in rows])
     for number, row in enumerate(rows, 1):
         if not is_row(row) or (names and len(row) != len(names)):
-            raise ReaderError(f"row {number} is {brief(row)}, expected {len(names)} cells: {listed(names)}")
+            raise ReaderError(f"row {number}: got {brief(row)}; expected {len(names)} cells, {listed(names)}.")
     return Table(list(names), rows)
 
 
@@ -238,7 +238,7 @@ def read_text(source: TextSource | Any, is_text: Callable[[str], bool]) -> str:
     if isinstance(content, (bytes, bytearray, memoryview)):
         return text_of(bytes(content), name, ReaderError)
     if not isinstance(content, str):
-        raise ReaderError(f"got {brief(source)}, expected a path, an open file, or text")
+        raise ReaderError(f"source: got {brief(source)}; expected a path, an open file, or text.")
     if kind := _foreign(content):
         raise ReaderError(f"{name} is {kind.what}; {kind.remedy}")
     return content.removeprefix("\ufeff")

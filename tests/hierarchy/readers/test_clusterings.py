@@ -226,8 +226,8 @@ def test_labels_are_one_level():
         ([], "labels: got none"),
         ("abc", "labels: got 'abc'"),
         (7, "labels: got 7"),
-        ([1, None], "label 1 is None"),
-        ([1.0, float("nan")], "label 1 is nan"),
+        ([1, None], "labels.1.: got None"),
+        ([1.0, float("nan")], "labels.1.: got nan"),
         ([[1], [2]], "expected text or a number"),
     ],
 )

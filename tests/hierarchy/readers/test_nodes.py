@@ -68,11 +68,11 @@ def test_functions_and_keys() -> None:
         Hierarchy.from_nodes(nested, children="kids", name="title")
     with pytest.raises(ReaderError, match="a node of type object has no children or child_nodes: pass children="):
         Hierarchy.from_nodes(object())
-    with pytest.raises(ReaderError, match=r"the root is 'tree\.json', expected a node object"):
+    with pytest.raises(ReaderError, match=r"root: got 'tree\.json'; expected a node object"):
         Hierarchy.from_nodes("tree.json")
     with pytest.raises(ReaderError, match="expected a list of nodes"):
         Hierarchy.from_nodes({"children": "ab"})
-    with pytest.raises(ReaderError, match=r"a node is named \{\}"):
+    with pytest.raises(ReaderError, match=r"name: got \{\}"):
         Hierarchy.from_nodes({"children": [{"name": {}}]})
 
 

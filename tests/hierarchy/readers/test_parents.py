@@ -77,9 +77,9 @@ def test_numbers_with_blanks_are_still_numbers() -> None:
         ("id,parent\n", "expected at least one item"),
         (b"id,parent\na,\xe9\n", "got 0xe9 as byte 12"),
         ({"id": ["a"], "parent": [None, "a"]}, "not lists of one length"),
-        ([("a", None), ("b",)], "row 2 is .*, expected 2 cells: 'id', 'parent'"),
+        ([("a", None), ("b",)], "row 2: got .*; expected 2 cells"),
         ([("a", None), (["b"], "a")], "row 2: got .*ids of text or numbers"),
-        (7, "got 7, expected CSV"),
+        (7, "got 7; expected CSV"),
     ],
 )
 def test_wrong_tables_are_refused(source: object, text: str) -> None:

@@ -169,10 +169,10 @@ def test_files_are_read_by_their_ending(tmp_path: Path) -> None:
         ("item\na\n", "expected a path or levels"),
         ("item,path\n", "paths: got none"),
         ([], "paths: got none"),
-        (7, "got 7, expected paths"),
-        (["a", None], "row 1 is 'a', expected a path|row 2"),
-        ([["a"], "b"], "row 2 is 'b'"),
-        ({"item": ["a"], "path": [None]}, "row 1 has the path None, expected text"),
+        (7, "got 7; expected paths"),
+        (["a", None], "row 1: got 'a'; expected a path|row 2"),
+        ([["a"], "b"], "row 2: got 'b'"),
+        ({"item": ["a"], "path": [None]}, "row 1: got the path None"),
         (["/".join("x" * 2000)], "a path of 2,000 levels"),
         (b"item,path\na,\xff\n", "got 0xff as byte 12"),
     ],
@@ -183,7 +183,7 @@ def test_wrong_paths_are_refused(source: object, text: str) -> None:
 
 
 def test_a_list_in_the_place_of_a_segment_is_refused():
-    with pytest.raises(ReaderError, match=r"row 1 has the segment \[1, 2\], expected text; give the path alone"):
+    with pytest.raises(ReaderError, match=r"row 1: got the segment \[1, 2\]"):
         Hierarchy.from_paths({"boots": ("shoes > winter", [1, 2]), "parka": ("coats", [1, 2])})
 
 
