@@ -183,8 +183,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the bounds over CPU seconds here, as PNG")
     for key, peer in PEERS.items():
-        told = f"{peer.name}'s program, to run on the files beside ours (default: ${key.upper()}, where it is set)"
-        parser.add_argument(f"--{key}", metavar="PROGRAM", default=os.environ.get(key.upper()), help=told)
+        text = f"{peer.name}'s program, run on the same files (default: ${key.upper()}, if set)"
+        parser.add_argument(f"--{key}", metavar="PROGRAM", default=os.environ.get(key.upper()), help=text)
     arguments = parser.parse_args(argv)
     programs = {key: getattr(arguments, key) for key in PEERS if getattr(arguments, key)}
     cases = [read(argument) for argument in arguments.files] or bundled()

@@ -172,15 +172,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the data sets, print one table each, draw the figures and write the JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.hqs_sampling", description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, nargs="+", default=[], metavar="DIR", help="features.npz and tree.json")
-    parser.add_argument("--draws", type=int, default=2000, help="samples a fraction (default: 2000)")
-    parser.add_argument("--repeats", type=int, default=7, help="timings a fraction (default: 7)")
+    parser.add_argument("--draws", type=int, default=2000, help="samples per fraction (default: 2000)")
+    parser.add_argument("--repeats", type=int, default=7, help="timings per fraction (default: 7)")
     parser.add_argument("--plots", type=Path, metavar="DIR", help="where the PNGs go (default: beside the JSON)")
     parser.add_argument("--quick", action="store_true", help="few draws and timings")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     options = parser.parse_args(argv)
     draws, repeats = (100, 1) if options.quick else (options.draws, options.repeats)
     folder = options.plots or (options.json.parent if options.json else None)
-    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs; {draws} draws a fraction")
+    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs; {draws} samples per fraction")
     cases = [("digits", *digits())] + [(path.name, *load(path)) for path in options.data]
     results = []
     for name, X, tree in cases:

@@ -312,8 +312,8 @@ def cases() -> list[tuple[str, Callable[[], Any], Search | None]]:
 def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pomdp_py_problems", description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="two runs a planner, and a small grid")
-    parser.add_argument("--episodes", type=int, metavar="N", help="runs a planner (20)")
+    parser.add_argument("--quick", action="store_true", help="two runs per planner, and a small grid")
+    parser.add_argument("--episodes", type=int, metavar="N", help="runs per planner (20)")
     parser.add_argument("--only", metavar="WORD", default="", help="problems whose name has this in it")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     arguments = parser.parse_args()

@@ -17,6 +17,7 @@ from pomdp_hier.features.loading import load_features
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.improvement import improve
+from pomdp_hier.measures.tanglegram import untangle
 from pomdp_hier.planning import RTBSS, AndOrTree, solve, value_iteration, verify
 from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.problems import tiger
@@ -77,10 +78,10 @@ def calls() -> list[tuple[Callable[..., Any], dict[str, Any]]]:
         (analysis.compare, {"X": X, "trees": {"one": TREE, "other": OTHER}}),
         (analysis.delta_sweep, {"X": X, "hierarchy": TREE}),
         (analysis.compare_search_policies, {"X": X, "hierarchy": TREE}),
-        (measures.robinson_foulds, {"one": TREE, "other": OTHER}),
-        (measures.triplet_distance, {"one": TREE, "other": OTHER}),
-        (measures.bakers_gamma, {"one": TREE, "other": OTHER}),
-        (measures.untangle, {"one": TREE, "other": OTHER}),
+        (measures.robinson_foulds, {"hierarchy": TREE, "other": OTHER}),
+        (measures.triplet_distance, {"hierarchy": TREE, "other": OTHER}),
+        (measures.bakers_gamma, {"hierarchy": TREE, "other": OTHER}),
+        (untangle, {"hierarchy": TREE, "other": OTHER}),
         (measures.cophenetic_correlation, {"X": X, "hierarchy": TREE}),
         (solve, {"problem": TIGER, "precision": 1, "time_limit": 0.2}),
         (verify, {"certificate": solve(TIGER, precision=1).certificate(), "problem": TIGER}),
