@@ -207,7 +207,7 @@ def one_row(name: str, make: Callable[[], Any], search: Search | None, episodes:
     problem = bring_in(world.agent)
     compiled = problem.compiled
     brought = time.process_time()
-    faults = check_problem(problem)
+    issues = check_problem(problem)
     row: dict[str, Any] = {
         "problem": name,
         "lines": lines,
@@ -216,7 +216,7 @@ def one_row(name: str, make: Callable[[], Any], search: Search | None, episodes:
         "observations": compiled.n_observations,
         "cpu_s_in": brought - began,
         "cpu_s_check": time.process_time() - brought,
-        "faults": dict(Counter(fault.kind for fault in faults)),
+        "issues": dict(Counter(issue.code for issue in issues)),
     }
     for planner in ("there", "here", "out again") if search is not None else ():
         began = time.process_time()
@@ -233,15 +233,15 @@ def said(row: dict[str, Any], planner: str) -> str:
 def print_problems(rows: list[dict[str, Any]]) -> None:
     """The table of problems, as Markdown."""
     print(
-        "| problem | lines | states × actions × observations | in, CPU s | check, CPU s | faults "
+        "| problem | lines | states × actions × observations | in, CPU s | check, CPU s | issues "
         "| there | here | out again |"
     )
     print("|---|---:|---:|---:|---:|---|---:|---:|---:|")
     for row in rows:
-        faults = ", ".join(f"{count} {kind}" for kind, count in row["faults"].items()) or "none"
+        issues = ", ".join(f"{count} {code}" for code, count in row["issues"].items()) or "none"
         print(
             f"| {row['problem']} | {row['lines']} | {row['states']} × {row['actions']} × {row['observations']} "
-            f"| {row['cpu_s_in']:.2f} | {row['cpu_s_check']:.2f} | {faults} "
+            f"| {row['cpu_s_in']:.2f} | {row['cpu_s_check']:.2f} | {issues} "
             f"| {said(row, 'there')} | {said(row, 'here')} | {said(row, 'out again')} |"
         )
 
