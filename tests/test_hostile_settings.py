@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pomdp_hier.measures.tanglegram import untangle
 
 from pomdp_hier import analysis, check_problem, measures
 from pomdp_hier.analysis import appraise, diagnose
@@ -18,6 +17,7 @@ from pomdp_hier.features.loading import load_features
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.improvement import improve
+from pomdp_hier.measures.alignment import untangle
 from pomdp_hier.planning import RTBSS, AndOrTree, solve, value_iteration, verify
 from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.problems import tiger
