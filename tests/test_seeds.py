@@ -9,7 +9,7 @@ from pomdp_hier.beliefs import ParticleUpdater, assert_updaters_agree
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hqs.inputs import calibrate_delta
 from pomdp_hier.improvement import improve
-from pomdp_hier.measures.tree_distances import bakers_gamma, cophenetic_correlation, triplet_distance
+from pomdp_hier.measures import bakers_gamma, cophenetic_correlation, triplet_distance
 from pomdp_hier.planning import POMCP, POUCT, RandomPolicy
 from pomdp_hier.pomdp import to_environment
 from pomdp_hier.problems import rock_sample, tiger

@@ -171,24 +171,24 @@ def appraised(
         raise ParameterError(
             f"min_denominator: got {brief(min_denominator)}; expected a positive number, such as {MIN_DENOMINATOR}"
         )
-    ceiling = score(prepared.under(policy="hindsight"), Run(threads=run.threads), Sampling(), result).score
+    hindsight = score(prepared.under(policy="hindsight"), Run(threads=run.threads), Sampling(), result).score
     shuffles = list(_shuffled(prepared, run, result, n_shuffles, random_state))
     scores = [shuffle.score for shuffle in shuffles]
     shuffled = math.fsum(scores) / n_shuffles if n_shuffles else float("nan")
     task = prepared.task()
     perfect = perfect_score(task, result)
-    search_root = float(task.rewards.reward[prepared.hierarchy.root])
+    no_tree = float(task.rewards.reward[prepared.hierarchy.root])
     return Appraisal(
         score=result.score,
-        no_tree=search_root,
-        hindsight=ceiling,
+        no_tree=no_tree,
+        hindsight=hindsight,
         perfect_guidance=perfect,
         shuffled_mean=shuffled,
         shuffled_median=float(np.median(scores)) if scores else float("nan"),
         shuffled_sd=float(np.std(scores, ddof=1)) if n_shuffles > 1 else float("nan"),
         n_shuffles=n_shuffles,
         adjusted=adjusted_score(result.score, shuffled, perfect, min_denominator),
-        policy_efficiency=adjusted_score(result.score, search_root, ceiling, min_denominator),
+        policy_efficiency=adjusted_score(result.score, no_tree, hindsight, min_denominator),
         first_branch_accuracy=first_branch(task, row_keys(prepared.features), result),
         share_stopped_at_root=_at_root(result),
         shuffled_share_stopped_at_root=float(np.mean([_at_root(shuffle) for shuffle in shuffles]))

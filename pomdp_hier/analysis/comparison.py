@@ -408,11 +408,11 @@ def compare_search_policies(
     searches = {name: prepared.under(policy=policy) for name, policy in searched.items()}
     run.check_used(*(search.settings for search in searches.values()))
     request.check_random_state(*(search.settings for search in searches.values()))
-    ceiling = prepared.under(policy="hindsight")
+    hindsight = prepared.under(policy="hindsight")
     seconds, decisions = dict.fromkeys(searched, 0.0), dict.fromkeys(searched, 0)
 
     def score_all(items: Ints) -> Iterator[tuple[str | None, HQSResult]]:
-        yield None, score_items(ceiling, Run(), items)
+        yield None, score_items(hindsight, Run(), items)
         for name, search in searches.items():
             began = time.perf_counter()
             result = score_items(search, run, items)

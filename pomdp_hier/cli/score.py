@@ -284,7 +284,7 @@ def _beside(found: "Appraisal") -> Iterable[str]:
     )
     yield (
         f"  beside it: no tree {found.no_tree:z.4f}, shuffled items {found.shuffled_mean:z.4f}{spread}, "
-        f"ceiling {found.hindsight:z.4f}{right}"
+        f"hindsight {found.hindsight:z.4f}{right}"
     )
     for sentence in found.sentences():
         yield f"  {sentence}"

@@ -183,8 +183,8 @@ def improve(
         return Improvement(hierarchy, hierarchy, (), before, before, HeldOutGain(), {}, "converged")
     scored = ScoredDraft(prepared)
     best = best_collapse(scored)
-    ceilings = {} if best is None else {"collapse": best.score}
-    ceilings["any"] = scored.reward(1)
+    upper_bounds = {} if best is None else {"collapse": best.score}
+    upper_bounds["any"] = scored.reward(1)
     keys = row_keys(prepared.features)
     with shown_progress(run.progress, "improve", "trial") as bar:
         whole = started + time_limit if time_limit is not None else float("inf")
@@ -201,7 +201,7 @@ def improve(
     edits = tuple(_told(hierarchy, one, rest) for one in search.made)
     tree = apply_edits(hierarchy, edits)
     after = score(prepared.on(tree), run, Sampling())
-    return Improvement(hierarchy, tree, edits, before, after, rest.all(), ceilings, status)
+    return Improvement(hierarchy, tree, edits, before, after, rest.all(), upper_bounds, status)
 
 
 def _measure(rest: Rest, base: Search, fold: Ints) -> str:

@@ -14,7 +14,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.result import HQSResult
 
 _MOST_NAMED = 5
-_CEILINGS = {
+_UPPER_BOUNDS = {
     "collapse": "best score by collapsing clusters of the given tree",
     "any": "upper bound for every tree over these items",
 }
@@ -110,7 +110,7 @@ class Improvement:
         before: The score of the given tree.
         after: The score of the better tree.
         held_out: The cross-validated gain: edits chosen without a fold, measured on its items, over all folds.
-        ceilings: Upper bounds. ``"collapse"`` is the exact best score of the given tree with some clusters collapsed
+        upper_bounds: Upper bounds. ``"collapse"`` is the exact best score of the given tree with some clusters collapsed
             to lists; it is missing for the hindsight policy and for very long lists of single items. ``"any"`` bounds
             the score of every tree over the items: the reward of a cluster of one item.
         status: The reason for the end of the search: ``"converged"``, ``"max_edits"``, ``"time"`` or
@@ -131,7 +131,7 @@ class Improvement:
     before: HQSResult
     after: HQSResult
     held_out: HeldOutGain
-    ceilings: Mapping[str, float]
+    upper_bounds: Mapping[str, float]
     status: str
 
     def __repr__(self) -> str:
@@ -170,7 +170,7 @@ class Improvement:
                 f"on {counted(self.held_out.n_items, 'held-out item')}: {self.held_out.gain:+z.4f} ({low:+z.4f} to "
                 f"{high:+z.4f}; rare losses that none of them has are not in the interval)"
             )
-        lines += [f"{_CEILINGS[kind]}: {score:z.4f}" for kind, score in self.ceilings.items()]
+        lines += [f"{_UPPER_BOUNDS[kind]}: {score:z.4f}" for kind, score in self.upper_bounds.items()]
         reasons = {
             "max_edits": "at the limit of edits",
             "time": "at the time limit",

@@ -2,10 +2,9 @@
 
 from pomdp_hier.measures.alignment import entanglement
 from pomdp_hier.measures.classes import class_f_score, dendrogram_purity, hierarchical_precision_recall
+from pomdp_hier.measures.cophenetic import bakers_gamma, cophenetic_correlation
 from pomdp_hier.measures.costs import dasgupta_cost, moseley_wang_revenue, tree_sampling_divergence
 from pomdp_hier.measures.tree_distances import (
-    bakers_gamma,
-    cophenetic_correlation,
     hai,
     robinson_foulds,
     triplet_distance,

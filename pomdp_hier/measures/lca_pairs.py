@@ -21,6 +21,9 @@ from pomdp_hier.features.validation import row_pieces
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 
+EXACT_LIMIT = 20_000_000  # pairs of nodes with shared items; some seconds and 2 GB
+MOST_SAMPLES = 100_000_000
+
 
 @dataclass(frozen=True, eq=False)
 class Branching:

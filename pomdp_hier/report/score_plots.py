@@ -120,7 +120,7 @@ def _draw_sweep(sweep: DeltaSweep, ax: "Axes") -> "Axes":
         words = f"{figure_text(flip.after)} overtakes {figure_text(flip.before)}"
         ax.annotate(words, (middle, -0.98), rotation=90, ha="right", va="bottom", fontsize=7, color=INK)
     ax.axhline(0, color=GREY, lw=0.8, zorder=0)
-    ax.set(xscale="log", xlabel="delta", ylabel="HQS (dotted: ceiling, dashed: shuffled)", ylim=(-1, 1))
+    ax.set(xscale="log", xlabel="delta", ylabel="HQS (dotted: hindsight, dashed: shuffled)", ylim=(-1, 1))
     ax.legend(frameon=False, loc="upper right", ncols=min(4, len(sweep.trees)))
     return ax
 

@@ -80,7 +80,7 @@ def test_what_stands_beside_a_score(files, capsys):
     assert main(paths) == 0
     out = capsys.readouterr().out
     assert f"no tree 0.0000, shuffled items {found.shuffled_mean:.4f} (SD {found.shuffled_sd:.4f}, 8 shuffles)" in out
-    assert f"ceiling {found.hindsight:.4f}" in out
+    assert f"hindsight {found.hindsight:.4f}" in out
     assert all(sentence in out for sentence in found.sentences())
     assert main([*paths, "--shuffles", "0"]) == 0
     assert "beside it" not in capsys.readouterr().out

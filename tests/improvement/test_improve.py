@@ -72,13 +72,13 @@ def test_each_gain_is_exact_given_the_edits_before_and_they_add_up():
     for most in range(len(better.edits)):
         assert sum(line.startswith("  ") and ". " in line for line in better.summary(most).splitlines()) == most
     assert replace(better, held_out=HeldOutGain(0.1, n_items=1)).numbered(confirmed=True) == sure
-    assert any(line.endswith(f": {better.ceilings['any']:.4f}") for line in said)
+    assert any(line.endswith(f": {better.upper_bounds['any']:.4f}") for line in said)
     doubtful = len(better.edits) - len(sure)
     assert doubtful == sum(int(line.split()[-2]) for line in said if line.startswith("also applied"))
     assert better.gain == pytest.approx(sum(edit.gain for edit in better.edits), abs=1e-12)
     assert better.tree.item_labels == broken.item_labels
     assert set(better.tree.labels) <= set(broken.labels)
-    assert better.after.score <= better.ceilings["any"]
+    assert better.after.score <= better.upper_bounds["any"]
     again = improve(X, broken, folds=2, **DELTA)
     assert (again.edits, again.held_out) == (better.edits, better.held_out)
 
