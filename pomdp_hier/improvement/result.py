@@ -110,7 +110,7 @@ class Improvement:
         before: The score of the given tree.
         after: The score of the better tree.
         held_out: The cross-validated gain: edits chosen without a fold, measured on its items, over all folds.
-        upper_bounds: Upper bounds. ``"collapse"`` is the exact best score of the given tree with some clusters collapsed
+        upper_bounds: ``"collapse"`` is the exact best score of the given tree with clusters collapsed
             to lists; it is missing for the hindsight policy and for very long lists of single items. ``"any"`` bounds
             the score of every tree over the items: the reward of a cluster of one item.
         status: The reason for the end of the search: ``"converged"``, ``"max_edits"``, ``"time"`` or
