@@ -118,16 +118,16 @@ def held(what: str, values: Any, error: type[PomdpHierError] = ParameterError) -
     )
 
 
-def gathered(values: Iterator[Any], endless: Callable[[int], PomdpHierError]) -> list[Any]:
+def gathered(values: Iterator[Any], infinite: Callable[[int], PomdpHierError]) -> list[Any]:
     """Return the elements of an iterator as a list.
 
     Args:
         values: The iterator.
-        endless: Makes the error, of how many values there have been.
+        infinite: Makes the error for an infinite iterator, from how many values there have been.
 
     Raises:
-        PomdpHierError: It has given more than 20 million values, or taken half of the memory that was left, and goes
-            on.
+        PomdpHierError: It has given more than 20 million values, or taken half of the memory that was left, and
+            continues.
 
     Example:
         >>> gathered(iter("ab"), lambda n: ParameterError(f"{n} letters, expected a word"))
@@ -139,13 +139,13 @@ def gathered(values: Iterator[Any], endless: Callable[[int], PomdpHierError]) ->
             piece = list(islice(values, _PIECE))
             found += piece
         except MemoryError:
-            raise endless(len(found)) from None
+            raise infinite(len(found)) from None
         if len(piece) < _PIECE:
             return found
         left = memory_available()
         least = least or left // 2
         if len(found) > _MOST_YIELDED or left < least:
-            raise endless(len(found))
+            raise infinite(len(found))
 
 
 def _system() -> int | None:

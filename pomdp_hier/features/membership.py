@@ -145,7 +145,7 @@ RUN = 4096
 def cluster_sums(
     hierarchy: Hierarchy, rows: Callable[[Ints], Floats], n_columns: int, out: Floats | None = None
 ) -> Floats:
-    """Return the sums ``[K, D]`` of the rows of each internal node's items; row k belongs to node N + k.
+    """Return the sums ``[K, D]`` of the rows below each internal node; row k belongs to node N + k.
 
     Each row is read once; the sums of the leaf clusters are then added upward, so that the cost is O((N + K) D) for any
     shape of tree.

@@ -40,7 +40,7 @@ def draw_belief_trace(
         ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: There are no beliefs, or the number of labels differs as the beliefs.
+        ParameterError: The list is empty, or the number of labels differs as the beliefs.
         ModelError: An element is not a belief.
         MissingExtraError: Matplotlib is not installed.
 
@@ -376,7 +376,7 @@ def draw_backups(plan: FiniteHorizonSolution, *, steps: Sequence[int] | None = N
         steps: The numbers of steps to go, a panel each; by default the first six backups.
 
     Raises:
-        ParameterError: It is no such plan, has other than two states, or not so many steps.
+        ParameterError: It is no such plan, does not have two states, or has fewer steps.
         MissingExtraError: Matplotlib is not installed.
 
     Example:

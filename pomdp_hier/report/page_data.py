@@ -23,13 +23,13 @@ MOST_NODES = 100_000
 MOST_ITEMS = 200_000
 
 # What a colour measures, and what it means.
-_WORTH = "worth of a search", "the mean over the items below: −1 lost, 0 no better than no tree, 1 found at once"
-_ARRIVE = "searchers that arrive", "of the searchers for the items below, the share that comes here"
+_WORTH = "value of a search", "the mean over the items below: −1 lost, 0 no better than no tree, 1 found at once"
+_ARRIVE = "searchers arriving", "of the searchers for the items below, the share that arrives here"
 _RIGHT = (
     "correct child most similar",
     "of the items below, the share whose own child is the most similar; grey: no choice is made",
 )
-_COST = "cost of being misled here", "what wrong turns at this node take off the score"
+_COST = "wrong-branch cost", "the loss of score by wrong branches at this node"
 
 
 def node_names(
@@ -228,7 +228,7 @@ def card(name: str, value: str, note: str, main: bool = False) -> Html:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its head, the cell of a record, and its kind: "n" for numbers, "id", or None."""
+    """A column of a table: its head, its cells, and its kind ("n" for numbers, "id" or None)."""
 
     head: str
     cell: Callable[[Any], str]

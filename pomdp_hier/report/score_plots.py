@@ -167,7 +167,7 @@ def draw_value_density(
         ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: There are no values, some are not finite, or the number of names differs.
+        ParameterError: The list is empty, some values are not finite, or the number of names differs.
         MissingExtraError: Matplotlib is not installed.
 
     Example:

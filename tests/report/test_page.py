@@ -341,7 +341,7 @@ def test_page_in_a_browser(tmp_path):
         # The root is the uppermost band.
         ActionChains(browser).move_to_element_with_offset(canvas, 0, -canvas.size["height"] // 2 + 8).perform()
         assert tip.text.splitlines()[1] == "12 items"
-        assert "worth of a search: 0.5" in tip.text
+        assert "value of a search: 0.5" in tip.text
         # Clicking a child zooms to it, Escape zooms out.
         band = canvas.size["height"] // (found.hierarchy.height + 2)  # a row a level, and one of the items
         ActionChains(browser).move_to_element_with_offset(
