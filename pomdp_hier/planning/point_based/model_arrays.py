@@ -258,16 +258,16 @@ def _laid_out(
 
 def _pairs(compiled: TabularPOMDP, outcomes: list[Any], kind_after: Ints, start: Floats, at_start: int) -> Ints:
     """Return ``[n, 2]``, the nonterminal pairs of state and kind: all, or where it matters the reachable ones."""
-    live = np.flatnonzero(~compiled.terminal)
+    nonterminal = np.flatnonzero(~compiled.terminal)
     if compiled.legal_after is None and compiled.discount < 1:
-        return np.stack([live, np.zeros_like(live)], axis=1)
+        return np.stack([nonterminal, np.zeros_like(nonterminal)], axis=1)
     size = compiled.n_states
     edges: list[set[tuple[int, int]]] = [set() for _ in range(size)]
     for matrix in outcomes:
         observation, next_state = np.divmod(matrix.col.astype(np.int64), size)
         for s, t, c in zip(matrix.row.tolist(), next_state.tolist(), kind_after[observation].tolist(), strict=True):
             edges[s].add((t, c))
-    met = dict.fromkeys((s, at_start) for s in live.tolist() if start[s] > 0)
+    met = dict.fromkeys((s, at_start) for s in nonterminal.tolist() if start[s] > 0)
     queue = list(met)
     for s, _ in queue:  # grows while it is walked
         for pair in sorted(edges[s]):

@@ -233,13 +233,13 @@ class Solution:
     @property
     def leaf(self) -> LeafVectors:
         """The lower bound as leaf values of `RTBSS`: ``RTBSS(d, leaf_value=solution)``."""
-        model, endless = self.search.model, self.horizon is None
+        model, infinite = self.search.model, self.horizon is None
         if model.compiled.legal_after is None:
-            return LeafVectors.of(self.alpha_vectors, name="the solution", below_optimum=endless)
+            return LeafVectors.of(self.alpha_vectors, name="the solution", below_optimum=infinite)
         kinds = range(int(model.kind_after.max()) + 1)
         usable = np.repeat(model.kind_after[:, None] == np.array(kinds), self.search.stages[-1].in_use, axis=1)
         vectors = np.concatenate([self._vectors(kind) for kind in kinds])
-        return LeafVectors.of(vectors, usable, name="the solution", below_optimum=endless)
+        return LeafVectors.of(vectors, usable, name="the solution", below_optimum=infinite)
 
     def action_bound(self, problem: POMDP, belief: Belief, action: Any, depth: int) -> float:
         """Return ``R(b, a) + gamma sum_o Pr(o | b, a) U(tau)``, which bounds `RTBSS` with `leaf` at any depth.
