@@ -26,7 +26,7 @@ Guidance = Mapping[Any, Mapping[Any, Number]]
 
 @dataclass(frozen=True)
 class SearchState(State):
-    """State ``<c, g>``: the searcher is at node c, which holds the target (g = 1) or not (g = 0).
+    """State ``<c, g>``: the searcher is at node c; g is 1 if c holds the target.
 
     Example:
         >>> print(SearchState("c1", 1), SearchState(END, 0))
