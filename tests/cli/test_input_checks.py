@@ -110,7 +110,7 @@ def test_a_number_of_items_beyond_the_file_costs_nothing(folder, capsys):
 def test_a_sparse_array_is_no_tree(folder, capsys):
     sparse = pytest.importorskip("scipy.sparse")
     sparse.save_npz(folder / "tree.npz", sparse.eye_array(4).tocsr())
-    assert "a sparse array is no tree" in refused(capsys, 1, "show", "tree.npz")
+    assert "array: got a sparse one" in refused(capsys, 1, "show", "tree.npz")
 
 
 def test_nodes_have_names_in_json(folder, capsys):

@@ -57,7 +57,7 @@ def test_columns_that_are_told_win(show):
             "no columns id and name in its first line, which has a, b, c; say which they are with",
         ),
         ("a,b\n0,1\n", ["--name-columns", "a,x"], 1, "no single column 'x' in its first line, which has a, b"),
-        ("a,b\n0,1\n", ["--name-columns", "a"], 2, "--name-columns: got a; give two columns"),
+        ("a,b\n0,1\n", ["--name-columns", "a"], 2, "--name-columns: got a;"),
     ],
 )
 def test_columns_that_are_not_there_are_told(show, table, arguments, code, told):
