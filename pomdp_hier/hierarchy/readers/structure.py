@@ -30,7 +30,7 @@ Advice: TypeAlias = tuple[str | Setting, ...]
 NO_HEADER: Advice = (
     ". Pass ",
     Setting("header", False),
-    " for a table without a header: the columns are then named 1, 2 and so on",
+    " for a table with no header: the columns are then named 1, 2 and so on",
 )
 _LIST_OF_NAMES: Advice = ("Give the names of each path without them", PythonAdvice(", as a list"))
 _AS_LINKS: Advice = ("Give its links as a table with the columns parent and child", PythonAdvice(" to from_edges"))
