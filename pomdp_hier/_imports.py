@@ -56,7 +56,7 @@ def from_extra(extra: str, module: str, why: str) -> Any:
         >>> from_extra("none", "no_such_module", "roots need no_such_module")
         Traceback (most recent call last):
             ...
-        pomdp_hier.errors.MissingExtraError: roots need no_such_module; install it with: pip install 'pomdp-hier[none]'
+        pomdp_hier.errors.MissingExtraError: roots need no_such_module. Install it: pip install 'pomdp-hier[none]'
     """
     try:
         return import_module(module)

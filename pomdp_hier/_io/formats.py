@@ -175,9 +175,9 @@ def text_of(content: bytes, name: str, error: type[PomdpHierError], limit: int |
         >>> from pomdp_hier.errors import ReaderError
         >>> text_of(gzip.compress(b"[[0,1]]"), "tree.json.gz", ReaderError)
         '[[0,1]]'
-        >>> text_of(b"<!DOCTYPE html><p>Not found", "tree.json", ReaderError)
+        >>> text_of(b"<!DOCTYPE html><p>Not found", "a.json", ReaderError)
         Traceback (most recent call last):
-        pomdp_hier.errors.ReaderError: tree.json is an HTML page, perhaps an error or a login; download the file itself
+        pomdp_hier.errors.ReaderError: a.json: got an HTML page, perhaps an error or a login. Download the file itself.
     """
     content = unpacked(content, name, error, limit)
     kind = kind_of(content)

@@ -104,14 +104,14 @@ _POLICY_WORDS = {
 }
 
 
-def _read_policy(form: str, path: Path) -> None:
-    from pomdp_hier.planning import controllers
+def _read_policy(path: Path) -> None:
+    from pomdp_hier.planning import read_policy, write_policy
     from pomdp_hier.problems import tiger
 
-    policy = getattr(controllers, f"read_{form}")(path, tiger())
-    getattr(controllers, f"write_{form}")(policy, path)
-    if form != "policy_graph":
-        getattr(controllers, f"read_{form}")(path)
+    write_policy(read_policy(path, tiger()), path)
+
+
+_ENDINGS = {"alpha": ".alpha", "policy_graph": ".pg", "policy_xml": ".policy"}
 
 
 def _certificates() -> list[bytes]:
@@ -377,7 +377,7 @@ _ALL = (
     Reader("pomdp-file", lambda: [_TIGER, _MDP, _LOOSE], _read_pomdp, ".pomdp", _POMDP_WORDS),
     Reader("pomdp-file-exact", lambda: [_TIGER, _MDP, _LOOSE], _read_exactly, ".pomdp", _POMDP_WORDS),
     *(
-        Reader(form, lambda seed=seed: [seed], partial(_read_policy, form), ".txt", _POLICY_WORDS[form])
+        Reader(form, lambda seed=seed: [seed], _read_policy, _ENDINGS[form], _POLICY_WORDS[form])
         for form, seed in _POLICIES.items()
     ),
     Reader("certificate", _certificates, _verify, ".json", ("version", "stages", "points", "horizon", "-1", "1e9")),
