@@ -152,7 +152,10 @@ def prepare(of: Similarities, item: int, row: Any) -> Any:
 
 @inlined
 def measure(of: Similarities, node: int, share: float, row: Any) -> Any:
-    """Return ``<u, S>``, or ``||x - S / n||**2`` for distances; ``share`` is 1 / n."""
+    """Return the similarity of an item to a cluster of n items with feature sum S.
+
+    It is ``<u, S>`` for the unit row u of the item, or ``||x - S / n||**2`` for its row x; ``share`` is ``1 / n``.
+    """
     features, centre, sums, total = of.features, of.centre, of.sums, 0.0
     k = node - features.shape[0]
     if of.kind == COSINE:

@@ -2,7 +2,7 @@
 
 A command is a module with ``NAME``, ``SUMMARY``, ``EXAMPLES``, ``configure(parser)`` and ``run(options) -> exit code``.
 Its imports are inside ``run``, so that ``--help`` and errors in options are fast. Exit codes are in
-`pomdp_hier.cli.console`, signals in `pomdp_hier.__main__`.
+`pomdp_hier.cli.exit_codes`, signals in `pomdp_hier.__main__`.
 """
 
 import argparse
@@ -16,12 +16,12 @@ from pomdp_hier.cli import (
     compare,
     completion,
     console,
+    files,
     improve,
     inputs,
     inspect,
     levels,
     misfiled,
-    paths,
     policies,
     report,
     reproduce,
@@ -31,7 +31,7 @@ from pomdp_hier.cli import (
     solve,
     verify,
 )
-from pomdp_hier.cli.console import ExitCode
+from pomdp_hier.cli.exit_codes import ExitCode
 from pomdp_hier.errors import ParameterError, PomdpHierError, PomdpHierWarning
 
 __all__ = ["build_parser", "main"]
@@ -132,7 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     try:
-        paths.check_apart(options, options.files)
+        files.check_apart(options, options.files)
         code: int = options.run(options)
         console.finish()
     except ParameterError as error:
@@ -179,6 +179,6 @@ def build_parser() -> argparse.ArgumentParser:
         command.configure(subparser)
         if subparser.reading_options():
             subparser.add_argument("--help-all", action=_HelpAll)
-        files = paths.file_arguments(subparser)
-        subparser.set_defaults(run=command.run, default=subparser.get_default, files=files)
+        named = files.file_arguments(subparser)
+        subparser.set_defaults(run=command.run, default=subparser.get_default, files=named)
     return parser

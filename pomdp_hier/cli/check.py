@@ -4,8 +4,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._text import counted
-from pomdp_hier.cli import console, inputs, paths, trees
-from pomdp_hier.cli.console import ExitCode
+from pomdp_hier.cli import console, files, inputs, trees
+from pomdp_hier.cli.exit_codes import ExitCode
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add = parser.add_argument
     model = "a .pomdp file; its array updates are compared with Bayes' rule"
-    add("problem", type=paths.input_file, metavar="FILE", nargs="?", help=model)
+    add("problem", type=files.input_file, metavar="FILE", nargs="?", help=model)
     add(
         "--hierarchy",
         nargs=2,
-        type=paths.input_file,
+        type=files.input_file,
         metavar=("FEATURES", "TREE"),
         help="the search in a hierarchy: the closed-form belief of each item is compared with Bayes' rule",
     )

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.cli import console, inputs, paths, tables, tree_formats, trees
+from pomdp_hier.cli import console, files, inputs, tables, tree_formats, trees
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -29,17 +29,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
     add = parser.add_argument
     others = "the trees to compare it with, over the same items"
-    add("others", type=paths.input_file, metavar="TREE", nargs="+", help=others)
+    add("others", type=files.input_file, metavar="TREE", nargs="+", help=others)
     inputs.add_setting_options(parser, calibrated=True)
     classes = "a table with the columns id and name: the class of each item"
-    add("--labels", type=paths.input_file, metavar="CSV", help=classes)
+    add("--labels", type=files.input_file, metavar="CSV", help=classes)
     add("--no-measures", action="store_true", help="skip the other measures of a hierarchy")
     add("--confidence", type=float, default=0.95, metavar="X", help="level of the intervals (default: 0.95)")
     inputs.add_count(parser, "--top", "list the N items with the largest gains and losses", 5)
     written = (
         "write the values per item to .csv, .parquet or .json (- is CSV on stdout), or a page on two trees to .html"
     )
-    add("-o", "--out", type=paths.output_file, metavar="PATH", help=written)
+    add("-o", "--out", type=files.output_file, metavar="PATH", help=written)
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the comparison as JSON")
     inputs.add_quiet(parser)

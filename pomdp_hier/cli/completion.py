@@ -3,7 +3,7 @@
 import argparse
 
 from pomdp_hier._imports import from_extra
-from pomdp_hier.cli import paths
+from pomdp_hier.cli import files
 
 NAME = "completion"
 SUMMARY = "print the completion of commands and options for a shell"
@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     parser = build_parser()
     commands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     for command in commands.choices.values():
-        for action in paths.file_arguments(command):
+        for action in files.file_arguments(command):
             action.complete = shtab.FILE  # type: ignore[attr-defined]
     print(shtab.complete(parser, shell=options.shell, root_prefix="pomdp_hier"))
     return 0

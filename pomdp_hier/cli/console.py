@@ -8,25 +8,13 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import IntEnum
 from typing import Any, TextIO
 
 from pomdp_hier._text import visible
+from pomdp_hier.cli.exit_codes import ExitCode
 from pomdp_hier.errors import PomdpHierError, PomdpHierWarning, PythonAdvice, Setting
 
 _show_other_warning = warnings.showwarning
-
-
-class ExitCode(IntEnum):
-    """Exit code of a command; for a signal 128 plus its number, as in shells."""
-
-    DONE = 0
-    CANNOT_BE_DONE = 1
-    WRONG_USAGE = 2
-    CHECK_FAILED = 3
-    INTERRUPTED = 130
-    READER_GONE = 141
-    TOLD_TO_END = 143
 
 
 def prepare() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief
-from pomdp_hier.cli import console, inputs, paths, signals, tables, trees
+from pomdp_hier.cli import console, files, inputs, signals, tables, trees
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_setting_options(parser, calibrated=True)
     add = parser.add_argument
     better = "write the better tree here: with the ending of TREE in its format, ids and columns, or as .json; .gz too"
-    add("-o", "--out", type=paths.output_file, metavar="PATH", help=better)
+    add("-o", "--out", type=files.output_file, metavar="PATH", help=better)
     edits = "write the edits, one per row, to .csv, .parquet or .json; - is CSV on stdout"
-    add("--edits-out", type=paths.output_file, metavar="PATH", help=edits)
+    add("--edits-out", type=files.output_file, metavar="PATH", help=edits)
     add("--force", action="store_true", help="replace the files if they exist")
     add(
         "--kinds",

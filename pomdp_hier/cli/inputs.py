@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._text import brief
-from pomdp_hier.cli import paths, tables, tree_formats, trees
+from pomdp_hier.cli import files, tables, tree_formats, trees
 from pomdp_hier.errors import DataWarning, FeatureError, HierarchyError, ParameterError, PomdpHierError
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "features",
-        type=paths.input_file,
+        type=files.input_file,
         metavar="FEATURES",
         help="one row per item: .npz (sparse or dense), .npy, delimited text with a header, .parquet, or - for "
         "standard input",
     )
     add(
         "tree",
-        type=paths.input_file,
+        type=files.input_file,
         metavar="TREE",
         help="the hierarchy: JSON, Newick, a table of parents, edges or paths, lines of paths, a linkage matrix, or -",
     )

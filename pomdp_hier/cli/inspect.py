@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pomdp_hier._text import counted
-from pomdp_hier.cli import console, inputs, paths, trees
+from pomdp_hier.cli import console, files, inputs, trees
 
 if TYPE_CHECKING:
     from pomdp_hier.analysis.structure import StructureReport
@@ -26,9 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add = parser.add_argument
     tree = "the hierarchy: JSON, Newick, a table, paths, a linkage matrix, or -"
-    add("tree", type=paths.input_file, metavar="TREE", help=tree)
+    add("tree", type=files.input_file, metavar="TREE", help=tree)
     features = "one row per item: .npz, .npy, delimited text, .parquet, or -"
-    add("features", type=paths.input_file, metavar="FEATURES", nargs="?", help=features)
+    add("features", type=files.input_file, metavar="FEATURES", nargs="?", help=features)
     inputs.add_reading_options(parser)
     inputs.add_setting_options(parser, calibrated=True)
     inputs.add_count(parser, "--shuffles", "shuffled trees to score as a baseline", 8)

@@ -4,7 +4,7 @@ import argparse
 import json
 
 from pomdp_hier._io.writing import write_file
-from pomdp_hier.cli import console, inputs, paths, trees
+from pomdp_hier.cli import console, files, inputs, trees
 
 NAME = "levels"
 SUMMARY = "score a tree with fewer levels, or find the best cut of a dendrogram"
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser, "--max-clusters", "with --best-cut: the maximum number of clusters of a cut into one level", 1000
     )
     best = "write the tree with the best score here, in the format of TREE or as .json"
-    add("-o", "--out", type=paths.output_file, metavar="PATH", help=best)
+    add("-o", "--out", type=files.output_file, metavar="PATH", help=best)
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the figures as JSON")
     inputs.add_quiet(parser)

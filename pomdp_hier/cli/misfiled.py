@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pomdp_hier._text import brief
-from pomdp_hier.cli import console, inputs, paths, signals, tables, trees
+from pomdp_hier.cli import console, files, inputs, signals, tables, trees
 
 NAME = "misfiled"
 SUMMARY = "find items in the wrong place, with probabilities, and the places where they belong"
@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(similarity="cosine")
     add = parser.add_argument
     table = "write the first items, one per row, to .csv, .parquet or .json; - is CSV on stdout"
-    add("-o", "--out", type=paths.output_file, metavar="PATH", help=table)
+    add("-o", "--out", type=files.output_file, metavar="PATH", help=table)
     add("--force", action="store_true", help="replace the file if it exists")
     share = (
         "select the longest list whose expected share of items in the right place is at most X under the model "

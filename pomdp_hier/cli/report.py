@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from pomdp_hier.cli import console, inputs, paths, tables, trees
+from pomdp_hier.cli import console, files, inputs, tables, trees
 
 NAME = "report"
 SUMMARY = "write an HTML report: score, baselines, icicle, worst nodes, lost items, suggested moves"
@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
     inputs.add_setting_options(parser, calibrated=True)
     add = parser.add_argument
-    add("-o", "--out", type=paths.output_file, required=True, metavar="HTML", help="the file to write, .html")
+    add("-o", "--out", type=files.output_file, required=True, metavar="HTML", help="the file to write, .html")
     add("--force", action="store_true", help="replace the file if it exists")
     add("--title", metavar="TEXT", help="the heading (default: the names of the two files)")
     few = f"{_SHUFFLES[0]}; {_SHUFFLES[1]} above {_LARGE:,} items"

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pomdp_hier.cli.console import ExitCode
+from pomdp_hier.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from pomdp_hier.hqs.paper.reproduction import Figure, Reproduction

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._text import brief
-from pomdp_hier.cli import console, inputs, paths, tables, trees
+from pomdp_hier.cli import console, files, inputs, tables, trees
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     none = f"0 to skip (default: {_SHUFFLES}, or 0 above {_CHEAP:,} items)"
     inputs.add_count(parser, "--shuffles", f"{beside}; {none}")
     rows = "write one row per item to .csv, .parquet or .json; - is CSV on standard output"
-    add("-o", "--out", type=paths.output_file, metavar="PATH", help=rows)
+    add("-o", "--out", type=files.output_file, metavar="PATH", help=rows)
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the result as JSON")
     add("--score-only", action="store_true", help="print the score alone")

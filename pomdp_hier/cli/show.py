@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from pomdp_hier.cli import console, inputs, paths, trees
+from pomdp_hier.cli import console, files, inputs, trees
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument(
         "tree",
-        type=paths.input_file,
+        type=files.input_file,
         metavar="TREE",
         help="A to E (the paper's hierarchies), dvd (its first figure), a tree file, or - for standard input",
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from pomdp_hier.cli.console import ExitCode
+from pomdp_hier.cli.exit_codes import ExitCode
 
 HELP = "Ctrl-C and SIGTERM do so at once, and what was found is written"
 

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.cli import console, inputs, paths, signals, tables
+from pomdp_hier.cli import console, files, inputs, signals, tables
 
 if TYPE_CHECKING:
     from pomdp_hier.planning.point_based.solution import Solution
@@ -24,16 +24,16 @@ EXAMPLES = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add = parser.add_argument
-    add("problem", type=paths.input_file, metavar="MODEL", help="a .pomdp file")
+    add("problem", type=files.input_file, metavar="MODEL", help="a .pomdp file")
     add("--precision", type=float, default=1e-2, metavar="X", help="stop at this gap of the bounds (default: 0.01)")
     seconds = f"stop after this number of CPU seconds (default: no limit); {signals.HELP}"
     add("--time-limit", type=inputs.amount, metavar="SECONDS", help=seconds)
     add("--memory-limit", type=inputs.amount, metavar="MB", help="stop at this number of megabytes (default: no limit)")
     add("--horizon", type=int, metavar="N", help="the number of actions (default: infinite)")
     proof = "write the proof of the bounds as JSON, for pomdp-hier verify"
-    add("--certificate", type=paths.output_file, metavar="FILE", help=proof)
+    add("--certificate", type=files.output_file, metavar="FILE", help=proof)
     policy = "write the policy: .alpha, .pg, .dot, or .policy for SARSOP's XML"
-    add("--policy-out", type=paths.output_file, metavar="FILE", help=policy)
+    add("--policy-out", type=files.output_file, metavar="FILE", help=policy)
     add("--force", action="store_true", help="replace files that exist")
     inputs.add_quiet(parser)
     add("--json", action="store_true", help="print bounds and their history as JSON")

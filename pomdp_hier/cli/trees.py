@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pomdp_hier._io.formats import file_ending, open_csv, text_of
 from pomdp_hier._text import brief
-from pomdp_hier.cli.paths import input_file
+from pomdp_hier.cli.files import input_file
 from pomdp_hier.cli.tree_formats import (
     JSON_FORMS,
     TABLE_ENDINGS,
@@ -246,7 +246,7 @@ def written_endings(options: argparse.Namespace) -> tuple[str, ...]:
     Raises:
         ReaderError: The target has the ending of the tree's file, and that format cannot be written back.
     """
-    from pomdp_hier.hierarchy.round_trip import FORMATS
+    from pomdp_hier.hierarchy.writing_back import FORMATS
 
     given = file_ending(options.tree) if options.tree != "-" else ""
     if given in ("", ".json", ".npy", ".npz", ".parquet"):
@@ -267,7 +267,7 @@ def written_like_source(tree: "Hierarchy", options: argparse.Namespace, target: 
     Raises:
         HierarchyError: The format cannot hold the tree.
     """
-    from pomdp_hier.hierarchy.round_trip import written_like
+    from pomdp_hier.hierarchy.writing_back import written_like
 
     if options.tree == "-" or file_ending(target) == ".json":
         return tree.to_json()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._io.decoding import decoding
 from pomdp_hier._text import brief
-from pomdp_hier.cli import console, paths
-from pomdp_hier.cli.console import ExitCode
+from pomdp_hier.cli import console, files
+from pomdp_hier.cli.exit_codes import ExitCode
 from pomdp_hier.errors import Argument, CertificateError, ParameterError
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     proof = "the JSON file that pomdp-hier solve --certificate wrote"
     start = 'the belief to start from, as {"STATE": 0.5, ...} (default: the initial belief)'
-    add("certificate", type=paths.input_file, metavar="CERTIFICATE", help=proof)
-    add("problem", type=paths.input_file, metavar="MODEL", help="the .pomdp file of the problem")
+    add("certificate", type=files.input_file, metavar="CERTIFICATE", help=proof)
+    add("problem", type=files.input_file, metavar="MODEL", help="the .pomdp file of the problem")
     add("--belief", metavar="JSON", help=start)
     add("--json", action="store_true", help="print the bounds as JSON, with fractions")
 

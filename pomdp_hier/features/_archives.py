@@ -104,8 +104,8 @@ def _read_header(stream: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, n
         shape, fortran_order, dtype = reader(stream)
     if dtype.hasobject:
         raise FeatureError(
-            f"{what}: got Python objects, which could run code; expected numbers. Save numpy.save(path, "
-            "X.astype(float))."
+            f"{what}: got Python objects, which could run code; expected numbers. Write it again: "
+            "numpy.save(path, X.astype(float))."
         )
     lengths_are_numbers = all(type(length) is int and 0 <= length < 2**63 for length in shape)
     if not lengths_are_numbers or len(shape) > _MOST_DIMENSIONS or not dtype.itemsize or dtype.subdtype is not None:

@@ -13,7 +13,7 @@ from pomdp_hier._compiled import compiling
 
 @compiling()
 def measure_rows(features: Any, largest: Any, lengths: Any) -> None:
-    """Write the largest absolute value of each row (1 for zeros), and the row's length divided by it."""
+    """Write each row's largest absolute value m (1 for a zero row), and the row's Euclidean norm over m."""
     n_columns = features.shape[1]
     squares = np.empty(n_columns)
     for item in range(features.shape[0]):

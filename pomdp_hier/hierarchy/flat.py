@@ -482,5 +482,5 @@ def require_hierarchy(hierarchy: object) -> None:
 
 
 def _missing(what: str, number: object, count: int) -> str:
-    hint = "" if is_integer(number) else " .node(label) returns the number of a label."
+    hint = "" if is_integer(number) else f" For a label, pass tree.node({brief(number)})."
     return f"{what}: got {brief(number)}; expected one of the {what}s 0..{count - 1}.{hint}"

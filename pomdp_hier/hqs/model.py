@@ -294,7 +294,7 @@ def three_node(
 
 
 def _check_tree(eta: Guidance, rewards: Mapping[Any, Number], root: Hashable, tolerance: float) -> list[Hashable]:
-    """Return the nodes, breadth first from the root."""
+    """Check that eta is a tree of distributions with a reward per node, and return its nodes breadth first."""
     parent: dict[Hashable, Hashable] = {}
     for node, children in eta.items():
         for child, value in children.items():

@@ -114,7 +114,7 @@ class AlgorithmOne:
 def _by_margin(
     held: Number, here: Number, below: Collection[tuple[Number, Number]], tie: Tie, values: Mapping[Any, Number]
 ) -> Decision:
-    """Return the better action, with the comparison of the engines.
+    """Return the better action, compared by the margin as the vectorised engines do.
 
     Args:
         held: The belief b.

@@ -119,13 +119,12 @@ def _check_decreasing(sizes: Ints, rewards: Floats) -> None:
     if len(wrong):
         raise ParameterError(
             f"reward: got {rewards[wrong[0]]} for {sizes[wrong[0]]} item(s); expected "
-            "a number above -1, the reward of a "
-            f"miss, and at most {LARGEST:g}."
+            f"a number above -1, the reward of a miss, and at most {LARGEST:g}. Change the reward function."
         )
     wrong = np.flatnonzero(np.diff(rewards) > 0)
     if len(wrong):
         low = int(wrong[0])
         raise ParameterError(
             f"reward: got {rewards[low]} for {sizes[low]} item(s) and {rewards[low + 1]} for {sizes[low + 1]}; "
-            "expected no more for a larger cluster."
+            "expected a reward that does not increase with the cluster size. Change the reward function."
         )

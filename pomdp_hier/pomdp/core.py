@@ -188,8 +188,8 @@ class CorePOMDP:
     def has_mixed_start(self) -> bool:
         """Whether the support of the initial belief has both terminal and nonterminal states.
 
-        Observations in a terminal state matter only under a belief over both kinds. Such a belief comes from such a
-        start, or from an observation that both kinds give. Elsewhere the models need not define them.
+        If no belief mixes terminal and nonterminal states, the models need not define observations in terminal states.
+        A mixed belief arises from a mixed start, or from an observation that is possible in both.
         """
         return len({self.is_terminal(state) for state in self.initial_belief}) == 2
 
@@ -294,8 +294,8 @@ class CorePOMDP:
     def expected_reward(self, state: Any, action: Any) -> Number:
         """Return ``R(s, a)``, the mean of the reward over next states and observations.
 
-        It is ``sum_s' T(s, a, s') sum_o Z(s', a, o) R(s, a, s', o)``. Rows of T and Z are not normalised: where a row
-        sums to 1 within the tolerance only, so do the weights of the mean.
+        It is ``sum_s' T(s, a, s') sum_o Z(s', a, o) R(s, a, s', o)``. Rows of T and Z are not normalised: the weights
+        of the mean sum to 1 only as closely as the rows do.
         """
         self.require_action(action)
         key = (state, action)

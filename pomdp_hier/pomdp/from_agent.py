@@ -39,7 +39,8 @@ def arguments_from_agent(
 ) -> dict[str, Any]:
     """Return the arguments of the problem that an agent plans for; see `POMDP.from_agent`."""
     if not isinstance(agent, pomdp_py.Agent):
-        remedy = "Pass its .agent." if isinstance(agent, pomdp_py.POMDP) else "Use the POMDP itself."
+        remedy = "Pass its .agent." if isinstance(agent, pomdp_py.POMDP) else ""
+        remedy = "It is a POMDP already: use it." if isinstance(agent, CorePOMDP) else remedy or "Pass one."
         raise ModelError(f"agent: got {brief(agent)}; expected a pomdp_py.Agent. {remedy}")
     source = getattr(agent, "problem", None)  # of a `ProblemAgent`
     source = source if isinstance(source, CorePOMDP) else None

@@ -247,8 +247,8 @@ def draw_action_regions(
 ) -> "Axes":
     """Draw the action of a policy at each belief over two or three states.
 
-    Two states make a band, on which each belief at which the action changes is found by bisection and written; three
-    make a triangle. Terminal beliefs are left blank. The actions have the same colours for every policy of
+    Two states make a band, with the beliefs where the action changes located by bisection and labelled; three make a
+    triangle. Terminal beliefs are left blank. The actions have the same colours for every policy of
     a problem, so that two drawings can be compared.
 
     Args:

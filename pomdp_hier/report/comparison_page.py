@@ -104,10 +104,10 @@ def write_comparison(
 
 def _check_given(comparison: object, diagnoses: Mapping[str, Diagnosis]) -> None:
     if not isinstance(comparison, Comparison) or len(comparison.results) != 2:
-        count = len(comparison.results) if isinstance(comparison, Comparison) else type(comparison).__name__
-        raise ParameterError(f"comparison: got {count}; expected the result of compare(X, trees) for two trees")
+        got = f"{len(comparison.results)} trees" if isinstance(comparison, Comparison) else brief(comparison)
+        raise ParameterError(f"comparison: got {got}; expected a comparison of two trees. Pass compare(X, trees).")
     if any(result.sample is not None for result in comparison.results.values()):
-        raise ParameterError("comparison: got one of a sample; expected one of all items")
+        raise ParameterError("comparison: got one of a sample; expected one of all items. Compare without n_items.")
     if set(diagnoses) != set(comparison.results):
         raise ParameterError(
             f"diagnoses: got {brief(list(diagnoses))}; expected one of each of {brief(list(comparison.results))}"
@@ -116,8 +116,8 @@ def _check_given(comparison: object, diagnoses: Mapping[str, Diagnosis]) -> None
         require_diagnosis(diagnosis)
         if not np.array_equal(diagnosis.result.values, comparison.results[name].values):
             raise ParameterError(
-                f"diagnoses: got another score for {brief(name)}; expected the same settings. Call diagnose(X, "
-                "tree) with them."
+                f"diagnoses: got values of {brief(name)} that differ from the comparison's; expected equal ones. "
+                "Pass the settings of compare to diagnose."
             )
 
 

@@ -117,6 +117,8 @@ TABLE = [
 @pytest.mark.filterwarnings("ignore::pomdp_hier.errors.DataWarning")
 @pytest.mark.parametrize(("line", "said", "advice"), TABLE, ids=[row[0] for row in TABLE])
 def test_advice_works(folder, capsys, line, said, advice):
+    if re.search("text|title|many", line):
+        pytest.importorskip("sklearn")
     assert main(shlex.split(line)) in (1, 2)
     err = next(text for text in capsys.readouterr().err.splitlines() if text.startswith("error: "))
     assert said in err

@@ -25,8 +25,8 @@ TABLE = [
     (GAP, {}, "got NaN or infinite values in 1 row ('bee')", np.nan_to_num(GAP), {}),
     (np.ma.masked_invalid(GAP), {}, "got 1 masked value", np.ma.masked_invalid(GAP).filled(0.0), {}),
     (X[:, 0], {"similarity": "negative_euclidean"}, "X.reshape(-1, 1)", X[:, 0].reshape(-1, 1), None),
-    (TEXTS, {}, "text_features(X)", text_features(TEXTS), {}),
-    ([[text] for text in TEXTS], {}, "got dtype <U", text_features(TEXTS), {}),
+    (TEXTS, {}, "text_features(X)", lambda: text_features(TEXTS), {}),
+    ([[text] for text in TEXTS], {}, "got dtype <U", lambda: text_features(TEXTS), {}),
     ({"ant": [1, 0], "bee": [2, 1], "cod": [0, 1]}, {}, "list(X.values())", [[1, 0], [2, 1], [0, 1]], {}),
     (X, {"similarity": "precomputed"}, "got shape (3, 2); expected the matrix of similarities", X, {}),
     (X, {"similarity": "precomputed"}, "(3, 3), one row and one column per item", SQUARE, None),
@@ -49,6 +49,7 @@ def test_advice_works(given, how, said, better, settings):
     with pytest.raises((FeatureError, ParameterError)) as caught:
         evaluate(given, TREE, **how)
     assert said in str(caught.value)
+    better = better() if callable(better) else better
     assert np.isfinite(evaluate(better, TREE, **(how if settings is None else settings)).score)
 
 

@@ -315,7 +315,7 @@ def _read_tree(form: str, source: Path) -> None:
 def _write_tree_back(form: str, source: Path) -> None:
     from pomdp_hier.errors import HierarchyError
     from pomdp_hier.hierarchy import Hierarchy
-    from pomdp_hier.hierarchy.round_trip import written_like
+    from pomdp_hier.hierarchy.writing_back import written_like
 
     read = getattr(Hierarchy, f"from_{form}")
     tree, text = read(source), source.read_bytes().decode()

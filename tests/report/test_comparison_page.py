@@ -82,13 +82,13 @@ def test_what_is_no_comparison_of_two_trees_is_refused():
     X, trees, found = two()
     both = diagnosed(X, trees)
     three = compare(X, {**trees, "third": trees["clean"]}, delta=0.02, measures=False)
-    with pytest.raises(ParameterError, match="comparison: got 3"):
+    with pytest.raises(ParameterError, match=r"^comparison: got 3 trees"):
         write_comparison(three, both)
-    with pytest.raises(ParameterError, match="comparison: got str"):
+    with pytest.raises(ParameterError, match=r"^comparison: got 'x'"):
         write_comparison("x", both)
     with pytest.raises(ParameterError, match=r"diagnoses: got .*'clean'.*'swapped'"):
         write_comparison(found, {"clean": both["clean"]})
-    with pytest.raises(ParameterError, match="diagnoses: got another score for 'clean'"):
+    with pytest.raises(ParameterError, match=r"^diagnoses: got values of 'clean'"):
         write_comparison(found, {**both, "clean": diagnose(X, trees["clean"], delta=0.5)})
     with pytest.raises(ParameterError, match="got one of a sample"):
         write_comparison(compare(X, trees, delta=0.02, sample_size=12), both)

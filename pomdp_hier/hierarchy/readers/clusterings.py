@@ -227,7 +227,8 @@ def _fields(source: Any) -> dict[str, Any]:
 def _integers(column: Any, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     numbers = np.asarray(column)
     if numbers.dtype.kind not in "iu" and not (numbers.dtype.kind == "f" and (numbers == np.floor(numbers)).all()):
-        raise ReaderError(f"column {brief(name)} of the condensed tree: got {numbers.dtype}; expected node numbers.")
+        found = numbers[numbers != np.floor(numbers)][0] if numbers.dtype.kind == "f" else numbers.dtype
+        raise ReaderError(f"column {brief(name)} of the condensed tree: got {found}; expected integer node numbers.")
     return numbers.astype(np.int64)
 
 

@@ -14,8 +14,8 @@ from pomdp_hier.errors import PythonAdvice, ReaderError
 from pomdp_hier.hierarchy.readers.edges import read_edges, read_parents
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.nested import check_child_key, is_nest, read_children, read_nodes
-from pomdp_hier.hierarchy.readers.structure import refuse_other_formats
 from pomdp_hier.hierarchy.readers.tables import TextSource, TreeArrays, read_text
+from pomdp_hier.hierarchy.readers.text_layout import refuse_other_formats
 
 JsonForm = Literal["auto", "edges", "children", "nested"]
 _KEYS = ("children", "edges", "n_items", "n_leaves", "items", "labels", "singletons")

@@ -15,7 +15,6 @@ from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import Argument, ParameterError, PythonAdvice, ReaderError, Setting
 from pomdp_hier.hierarchy.arguments import as_ids, as_text, dense, is_row
 from pomdp_hier.hierarchy.node_names import Note
-from pomdp_hier.hierarchy.readers.structure import NO_HEADER, outline_levels, structures
 from pomdp_hier.hierarchy.readers.tables import (
     Table,
     first_line_is_row,
@@ -27,6 +26,7 @@ from pomdp_hier.hierarchy.readers.tables import (
     read_text,
     require_header,
 )
+from pomdp_hier.hierarchy.readers.text_layout import NO_HEADER, outline_levels, structures
 
 _ITEMS = ("item", "item_id", "id", "key", "sku")
 _PATHS = ("path", "category_path", "category", "categories", "taxonomy")

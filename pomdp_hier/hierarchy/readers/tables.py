@@ -18,7 +18,7 @@ from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import Argument, ParameterError, ReaderError, Setting
 from pomdp_hier.hierarchy.arguments import as_text, dense, is_row
 from pomdp_hier.hierarchy.node_names import Note
-from pomdp_hier.hierarchy.readers.structure import NO_HEADER, refuse_other_formats
+from pomdp_hier.hierarchy.readers.text_layout import NO_HEADER, refuse_other_formats
 
 TextSource: TypeAlias = str | bytes | os.PathLike[str] | IO[str] | IO[bytes]
 
@@ -261,8 +261,8 @@ _NO_PARENT = frozenset({"0", "0.0", "-1", "-1.0", "null", "none", "nan", "na", "
 def links_of(table: Table, parent: str | None = None, child: str | None = None) -> tuple[Sequence[int], int, int]:
     """Return the rows that are links, and the columns of their parents and children.
 
-    With only a column of parents or of children, the column of nodes is the other one. In triples, ``broader`` names
-    the parent of its subject; ``narrower``, the inverse, is used only without ``broader``.
+    If only one of the two columns exists, the column of node ids takes the role of the other. In triples,
+    ``broader`` names the parent of its subject; ``narrower``, the inverse, is used only without ``broader``.
 
     Raises:
         ReaderError: There are no such columns, or no triple is a link.
@@ -293,7 +293,10 @@ def _links_of_triples(table: Table) -> tuple[Sequence[int], int, int]:
         rows = [row for row, name in enumerate(meant) if name == word]
         if rows:
             return rows, parent_at, child_at
-    raise ReaderError(f"no triple's predicate is broader or narrower; they are {listed(dict.fromkeys(meant))}")
+    raise ReaderError(
+        f"predicate: got {listed(dict.fromkeys(meant))}; expected broader or narrower. "
+        "Remove the column, and name those of parents and children."
+    )
 
 
 def parent_roles(table: Table, id: str | None, parent: str | None, what: str = "id") -> tuple[int, int]:

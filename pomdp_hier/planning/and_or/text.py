@@ -351,5 +351,5 @@ def _expression(value: Any) -> Any:
         return {"float": repr(float(value))}
     raise ParameterError(
         f"to_json: got {brief(value)} with a {kind}; expected sums, products, powers and Max of symbols, rational "
-        "numbers and floats of double precision."
+        "numbers and floats of double precision. Substitute numbers first, with value.subs(...)."
     )

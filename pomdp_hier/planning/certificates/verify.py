@@ -348,7 +348,7 @@ class _Stage:
                 raise refusal(f"{where}.values[{a}]", brief(value), f"at least the backup of action {a}")
 
     def _value_after(self, belief: Weights, a: int) -> int | None:
-        """``sum_o max_a' sum_s b(s) A(a, s, o, a')``; ``None`` if an outcome has no legal action."""
+        """Return the upper bound ``sum_o max_a' sum_s b(s) A(a, s, o, a')`` after action a, or ``None``."""
         sums: dict[int, list[int | None]] = {}
         for s, w in belief:
             for o, entries in () if self.ends else self.model.outcomes[a][s]:

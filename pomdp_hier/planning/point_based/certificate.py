@@ -1,8 +1,8 @@
 """Certificates: the bounds of a search in integers, each with its premises.
 
-Lower bounds are rounded down, upper bounds up, and both are widened: a backup leaves ``(1 - gamma') shift`` to spare,
-which exceeds the rounding errors. Only the vectors and points behind the bounds at the start are written. The format,
-and why it proves the bounds, is documented in `pomdp_hier.planning.certificates.verify`.
+Lower bounds are rounded down, upper bounds up, and both are widened: the widening of a backup exceeds its rounding
+error by ``(1 - gamma') shift``. Only the vectors and points behind the bounds at the start are written. The format, and
+why it proves the bounds, is documented in `pomdp_hier.planning.certificates.verify`.
 """
 
 import math
@@ -177,7 +177,7 @@ class _Writer:
         }
 
     def _outcomes(self, rests_on: OutcomeBeliefs, shift: Floats) -> list[dict[str, Any]]:
-        """Return the beliefs after one action from a known state, each with its outcomes."""
+        """Return the successor beliefs of a known state under one action, each with its observations."""
         belief, outcomes, size = rests_on.belief, rests_on.outcomes, self.model.size
         after: list[list[list[int]]] = [[] for _ in rests_on.value]
         for row, which, o in zip(

@@ -91,7 +91,7 @@ def expand(model: Any, action: int, index: Ints, weight: Floats, corner: Floats,
 
 @compiling()
 def expectations(index: Ints, weight: Floats, vectors: Floats) -> Any:
-    """Return ``[A]``, the expectation of each vector."""
+    """Return the expectation ``[A]`` of each vector under a sparse belief."""
     values = np.zeros(len(vectors))
     for a in range(len(vectors)):
         value = 0.0

@@ -9,10 +9,10 @@ from functools import partial
 import pytest
 
 from pomdp_hier.errors import HierarchyError, HierarchyWarning, ParameterError, ReaderError
-from pomdp_hier.hierarchy import Hierarchy, round_trip
+from pomdp_hier.hierarchy import Hierarchy, writing_back
 from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.hierarchy.readers.path_rows import separator
-from pomdp_hier.hierarchy.round_trip import FORMATS, written_like
+from pomdp_hier.hierarchy.writing_back import FORMATS, written_like
 from tests.tree_texts import LEVELS, LINES, PARENTS, PATHS, TREE_TEXTS
 
 KINDS = pytest.mark.parametrize("kind", TREE_TEXTS)
@@ -137,7 +137,7 @@ def test_what_parts_the_paths_is_looked_for_once_a_source(text, monkeypatch):
         looked.append(len(rows))
         return separator(rows, how)
 
-    monkeypatch.setattr(round_trip, "separator", looks)
+    monkeypatch.setattr(writing_back, "separator", looks)
     assert write(Hierarchy.from_paths(text), text, "paths") == text
     assert looked == [3]
 
