@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
+from scipy.sparse import issparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._engines.task import NodeRewards
@@ -83,9 +84,10 @@ def as_source(features: Any, id_column: str | None = None) -> Source:
                 f"X: got a Dask array of shape {features.shape}; expected known lengths. Call compute_chunk_sizes()."
             )
         return _DaskSource(features)
+    table = "X.toarray()" if issparse(features) else "numpy.asarray(X)"
     raise FeatureError(
-        f"X: got {brief(features)}; expected a Dask array, or the path of Parquet or .npy files. Call "
-        "dask.array.from_array(X)."
+        f"X: got {brief(features)}; expected a Dask array, or the path of Parquet or .npy files. Pass "
+        f"dask.array.from_array({table})."
     )
 
 
@@ -209,9 +211,11 @@ class _ParquetSource(_Files):
             kind = schema.field(name).type
             try:
                 types.append(common_type([np.dtype(kind.to_pandas_dtype())], f"{paths[0]}, column {brief(name)}"))
-            except (NotImplementedError, TypeError) as error:
+            except (NotImplementedError, TypeError, FeatureError) as error:
                 raise FeatureError(
-                    f"{paths[0]}, column {brief(name)}: got {kind}; expected numbers. Leave it out."
+                    f"{paths[0]}, column {brief(name)}: got {kind}; expected numbers. Write the files without it",
+                    *(() if id_name else (", or name it as the column of ids, ", Setting("id_column", name))),
+                    ".",
                 ) from error
         starts = [0]
         for path, metadata in zip(paths, told, strict=True):

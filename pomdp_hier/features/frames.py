@@ -122,7 +122,7 @@ def _as_arrow(frame: Any, name: str) -> tuple[Any, tuple[Hashable, ...] | None]:
     """Return the frame as a pyarrow table, and the ids in the index of a pandas frame, or None."""
     nw, pa = (from_extra("frames", name, "a data frame needs narwhals and pyarrow") for name in ("narwhals", "pyarrow"))
     try:
-        known = nw.from_native(frame, eager_only=True)
+        known = nw.from_native(nw.to_native(frame, pass_through=True), eager_only=True)
     except nw.exceptions.DuplicateError as error:
         raise FeatureError(
             f"{name}: got two columns of one name ({' '.join(str(error).split())}); expected distinct names. "
@@ -130,7 +130,8 @@ def _as_arrow(frame: Any, name: str) -> tuple[Any, tuple[Hashable, ...] | None]:
         ) from error
     except TypeError as error:
         raise FeatureError(
-            f"frame: got {brief(frame)}; expected a data frame that narwhals reads. Collect a lazy one."
+            f"frame: got {brief(frame)}; expected a data frame that narwhals reads. Collect a lazy one, and pass "
+            "an array on without read_frame."
         ) from error
     try:
         table = known.to_arrow()

@@ -13,7 +13,7 @@ from pomdp_hier._arguments import check_integer
 from pomdp_hier._imports import from_extra
 from pomdp_hier._io.formats import check_kind, kind_of, unpacked
 from pomdp_hier._io.memory import memory_available, require_memory
-from pomdp_hier._text import brief
+from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import Argument, FeatureError, ParameterError, Setting
 from pomdp_hier.features import _archives, _delimited, _parquet
 from pomdp_hier.features.items import FeatureTable
@@ -167,13 +167,17 @@ def _read_mixed(
 
 def _checked(matrix: Any, name: str, limit: int) -> Any:
     """Return the matrix of real numbers; half precision and integers become float64."""
+    if matrix.dtype.names:
+        remedy = "Save numpy.lib.recfunctions.structured_to_unstructured(X)."
+        raise FeatureError(f"{name}: got records of {listed(matrix.dtype.names, limit=3)}; expected a matrix. {remedy}")
     if matrix.ndim != 2:
         remedy = "Save one row per item; a single column is X.reshape(-1, 1)."
         raise FeatureError(f"{name}: got an array of shape {matrix.shape}; expected a matrix. {remedy}")
     if not all(matrix.shape):
         raise FeatureError(f"{name}: got a matrix of shape {matrix.shape}; expected at least one row and one column")
     if matrix.dtype.kind not in "fiub":
-        raise FeatureError(f"{name}: got {matrix.dtype}; expected real numbers. Convert them with X.astype(float).")
+        remedy = "Leave columns of names out, and convert the others with X.astype(float)."
+        raise FeatureError(f"{name}: got {matrix.dtype}; expected real numbers. {remedy}")
     if matrix.dtype in (np.float32, np.float64):
         return matrix
     require_memory(8 * (matrix.nnz if issparse(matrix) else matrix.size), limit, f"{name} as float64")

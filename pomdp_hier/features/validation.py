@@ -225,6 +225,11 @@ def _as_dense(X: Any) -> Features:
         table = X if isinstance(X, np.ndarray) and type(X) is not np.matrix else np.asarray(X)
     except ValueError as error:
         raise FeatureError("features: got rows of several lengths; expected the same columns for each item") from error
+    if table.dtype.names:
+        raise FeatureError(
+            f"features: got records of {listed(table.dtype.names, limit=3)}; expected a table, one row per item. Pass "
+            "numpy.lib.recfunctions.structured_to_unstructured(X)."
+        )
     if table.ndim == 0:
         raise FeatureError(
             f"features: got a {type(X).__name__}; expected a table, one row per item. Give the rows of a dict as "

@@ -102,12 +102,18 @@ def draw_belief_simplex(
         True
     """
     beliefs = _sequence(beliefs, labels)
-    corners = list(dict.fromkeys(states if states is not None else [s for b in beliefs for s in b]))
+    believed = list(dict.fromkeys(s for b in beliefs for s in b))
+    corners = believed if states is None else list(dict.fromkeys(states))
+    expected = "expected 2 for a line or 3 for a triangle."
+    if len(believed) > 3:
+        raise ParameterError(
+            f"beliefs: got {len(believed)} states; {expected} Draw them with draw_belief_trace, which takes any number."
+        )
     if len(corners) not in (2, 3):
-        given = f"got {counted(len(corners), 'state')}; expected 2 for a line or 3 for a triangle."
-        if states is not None or len(corners) == 1:
-            raise ParameterError(f"states: {given} Give states=[...], with every state of the beliefs.")
-        raise ParameterError(f"beliefs: {given} Draw them with draw_belief_trace, which takes any number.")
+        raise ParameterError(
+            f"states: got {counted(len(corners), 'state')}; {expected} Give states=[...], with every state of the "
+            "beliefs."
+        )
     stray = next((s for b in beliefs for s in b if s not in corners), None)
     if stray is not None:
         raise ParameterError(f"beliefs: got the state {brief(stray)}; expected {listed(corners)}. Add it to states.")

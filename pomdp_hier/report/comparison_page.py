@@ -107,7 +107,7 @@ def _check_given(comparison: object, diagnoses: Mapping[str, Diagnosis]) -> None
         got = f"{len(comparison.results)} trees" if isinstance(comparison, Comparison) else brief(comparison)
         raise ParameterError(f"comparison: got {got}; expected a comparison of two trees. Pass compare(X, trees).")
     if any(result.sample is not None for result in comparison.results.values()):
-        raise ParameterError("comparison: got one of a sample; expected one of all items. Compare without n_items.")
+        raise ParameterError("comparison: got one of a sample; expected one of all items. Compare without sample_size.")
     if set(diagnoses) != set(comparison.results):
         raise ParameterError(
             f"diagnoses: got {brief(list(diagnoses))}; expected one of each of {brief(list(comparison.results))}"
