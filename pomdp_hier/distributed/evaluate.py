@@ -103,7 +103,7 @@ def evaluate_distributed(
             Argument("delta"),
             f": got {brief(settings.delta)}; expected a number, as each worker reads a part of the features. Calibrate "
             "on a sample of the items, in one process",
-            PythonAdvice(", with calibrate_delta(X, hierarchy)"),
+            PythonAdvice(", with calibrate_delta(X, hierarchy).delta"),
             ".",
         )
     require_hierarchy(hierarchy)

@@ -23,6 +23,10 @@ FILES = {
     "numbers.csv": "1,0\n2,1\n0,1\n1,3\n",
     "one.csv": "id,x\nant,1\nbee,2\ncod,-1\neel,-3\n",
     "m.pomdp": "discount: 0.9\nstates: 2\nactions: 2\nobservations: 2\nT: * uniform\nO: * identity\nR: 1 : 0 : * : * 1",
+    "short.csv": "x,y\n1,0\n2,1\n0,1\n",
+    "quote.csv": 'id,x,y\nant,"1,0\n',
+    "cells.csv": "id,x,y\nant,1,0,5\nbee,2,1\ncod,0,1\neel,1,3\n",
+    "page.csv": "<html>log in</html>",
     "there.csv": "old",
     "there.json": "old",
 }
@@ -110,6 +114,16 @@ TABLE = [
     ("check m.pomdp --check-items 2", "--check-items has no effect", "-check-items 2"),
     ("solve m.pomdp --certificate there.json", "there.json: exists already", "--force"),
     ("solve m.pomdp --policy-out p.txt", "--policy-out: got p.txt", "solve m.pomdp --policy-out p.alpha"),
+    ("check", "FILE: got nothing", "check m.pomdp"),
+    ("check m.pomdp --hierarchy x.csv tree.csv", "got both FILE and --hierarchy", "check m.pomdp"),
+    ("compare x.csv tree.csv tree.csv --out - --json", "--out: got -", "-json"),
+    ("inspect - -", "got - for both", "inspect tree.csv x.csv"),
+    ("score short.csv tree.csv", "short.csv: got 3 rows", write("short.csv", FILES["x.csv"])),
+    ("score quote.csv tree.csv", "Close open quotes", write("quote.csv", FILES["x.csv"])),
+    ("score cells.csv tree.csv", "line 2: got 4 cells; expected 3", write("cells.csv", FILES["x.csv"])),
+    ("score page.csv tree.csv", "Download the file itself", write("page.csv", FILES["x.csv"])),
+    ("score x.csv tree.csv --out new/y.csv", "does not exist", lambda: Path("new").mkdir()),
+    ("score x.csv tree.csv --sample-size 3 --shuffles 9", "--shuffles has no effect", "-shuffles 9"),
     ("solve m.pomdp --memory-limit -1", "--memory-limit: got -1", "solve m.pomdp --memory-limit 100"),
 ]
 

@@ -277,7 +277,7 @@ def test_refusals_say_what_to_do(case, folder, tmp_path):
         pq.write_table(pa.table({name: [cell]}), other / f"{name}.parquet")
     for path, words in {
         other: r"marks\.parquet: other columns than .*0\.parquet; write both",
-        other / "words.parquet": r"words\.parquet, column 'words': got dtype object",
+        other / "words.parquet": r"words\.parquet, column 'words': got string; .*without it.*id_column",
         other / "marks.parquet": r"marks\.parquet, column 'marks': got struct<x: int64>",
     }.items():
         with pytest.raises(FeatureError, match=words):

@@ -1,0 +1,50 @@
+"""Advice of the errors over features in parts is followed here: the same call with the advice taken works."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from pomdp_hier import Hierarchy, evaluate
+from pomdp_hier.distributed import evaluate_distributed
+from pomdp_hier.errors import FeatureError, ParameterError
+from pomdp_hier.hqs import LookAhead, calibrate_delta
+
+X = np.array([[1.0, 0.0], [2.0, 1.0], [0.0, 1.0]])
+TREE = Hierarchy.from_children([[0, 1], [3, 2]], 3)
+
+
+def score(features, **settings):
+    return evaluate_distributed(features, TREE, **{"delta": 0.1, **settings})
+
+
+def test_advice_works(tmp_path):
+    da = pytest.importorskip("dask.array")
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    whole, some = da.from_array(X), da.from_array(X)
+    some = some[some[:, 0] >= 0]
+    table = pa.table({"code": ["0", "1", "2"], "x": X[:, 0], "y": X[:, 1]})
+    pq.write_table(table, tmp_path / "named.parquet")
+    pq.write_table(table.drop_columns(["code"]), tmp_path / "numbers.parquet")
+    np.save(tmp_path / "words.npy", X.astype(str))
+    np.save(tmp_path / "x.npy", X.astype(str).astype(float))
+    for features, settings, said, better in (
+        (X.tolist(), {}, "from_array(numpy.asarray(X))", lambda: score(da.from_array(np.asarray(X.tolist())))),
+        (sp.csr_array(X), {}, "from_array(X.toarray())", lambda: score(da.from_array(sp.csr_array(X).toarray()))),
+        (some, {}, "compute_chunk_sizes()", lambda: score(some.compute_chunk_sizes())),
+        (
+            whole,
+            {"delta": "calibrated"},
+            "calibrate_delta(X, hierarchy).delta",
+            lambda: score(whole, delta=calibrate_delta(X, TREE).delta),
+        ),
+        (whole, {"policy": "optimal"}, "'one-step'", lambda: score(whole, policy="one-step")),
+        (whole, {"policy": "optimal"}, "LookAhead(depth)", lambda: score(whole, policy=LookAhead(2))),
+        (whole, {"similarity": "precomputed"}, "evaluate(X, hierarchy)", lambda: evaluate(X, TREE, delta=0.1)),
+        (tmp_path / "named.parquet", {}, "without it", lambda: score(tmp_path / "numbers.parquet")),
+        (tmp_path / "words.npy", {}, "astype(float)", lambda: score(tmp_path / "x.npy")),
+        (tmp_path / "x.npy", {"id_column": "id"}, 'id_column="id"', lambda: score(tmp_path / "x.npy")),
+    ):
+        with pytest.raises((FeatureError, ParameterError)) as caught:
+            score(features, **settings)
+        assert said in str(caught.value)
+        assert np.isfinite(better().score)
