@@ -205,7 +205,9 @@ def read_names(path: str | None, columns: Sequence[str] | None = None) -> dict[s
     """
     if path is None:
         if columns is not None:
-            raise ParameterError("--name-columns has no effect without --names; leave it out")
+            raise ParameterError(
+                "--name-columns: got columns without --names; expected both. Leave it out, or add --names."
+            )
         return {}
     table = open_csv(text_of(read_bytes(path, "a table of names"), path, ReaderError), ReaderError, name=path)
     id_at, name_at = _name_columns(table.columns, path, columns)
@@ -220,7 +222,8 @@ def _name_columns(header: Sequence[str], path: str, columns: Sequence[str] | Non
         for name in columns:
             if header.count(name) != 1:
                 raise ReaderError(
-                    f"{path}: no single column {brief(name)} in its first line, which has {', '.join(header)}"
+                    f"{path}: got {header.count(name)} columns {brief(name)} in {', '.join(header)}; expected "
+                    "one. Correct it."
                 )
         return header.index(columns[0]), header.index(columns[1])
     from pomdp_hier.hierarchy.readers.tables import column_name
@@ -234,8 +237,7 @@ def _name_columns(header: Sequence[str], path: str, columns: Sequence[str] | Non
         return 0, 1
     if found[0] is None or found[1] is None:
         raise ReaderError(
-            f"{path}: no columns id and name in its first line, which has {', '.join(header)}; say which they are with "
-            "--name-columns ID,NAME"
+            f"{path}: got the columns {', '.join(header)}; expected id and name. Name them with --name-columns ID,NAME."
         )
     return found[0], found[1]
 
@@ -309,8 +311,8 @@ def _arguments(options: argparse.Namespace, form: str, *others: str, without: Se
     unused = next((option for option in OF_TREES if option in given - {*used.values(), *others}), None)
     if unused is not None:
         raise ParameterError(
-            f"--{unused.replace('_', '-')} says nothing about {source_name(options.tree)}, which is read as {form}; "
-            "leave it out, or say what the file is with --tree-format"
+            f"--{unused.replace('_', '-')}: got a value for {source_name(options.tree)}, read as {form}; expected none."
+            " Leave it out, or name the format of the file with --tree-format."
         )
     return {argument: getattr(options, option) for argument, option in used.items() if option in given}
 
@@ -325,7 +327,9 @@ def _from_array(content: bytes, options: argparse.Namespace, form: str) -> "Hier
     stream.name = source_name(options.tree)
     rows = load_features(stream, key=options.tree_key).matrix
     if form not in ("linkage", "children", "edges"):
-        raise ReaderError(f"an array holds no {form}; say linkage, children or edges, or leave --tree-format out")
+        raise ReaderError(
+            f"--tree-format: got {form} for an array; expected linkage, children or edges. Choose one, or leave it out."
+        )
     if issparse(rows):
         raise ReaderError("array: got a sparse one; expected a dense linkage, children or edges.")
     if form == "linkage":
@@ -363,7 +367,9 @@ def _from_text(source: Any, options: argparse.Namespace, form: str, n_rows: int 
     from pomdp_hier.hierarchy.tree import Hierarchy
 
     if isinstance(source, dict) and form not in ("edges", "parents", "paths", "bertopic"):
-        raise ReaderError(f"a Parquet file holds no {form}; say edges, parents or paths, or leave --tree-format out")
+        raise ReaderError(
+            f"--tree-format: got {form} for Parquet; expected edges, parents or paths. Choose one, or leave it out."
+        )
     chosen = _arguments(options, form)
     if form in ("edges", "parents"):
         constructor: Callable[..., Hierarchy] = Hierarchy.from_edges if form == "edges" else Hierarchy.from_parents

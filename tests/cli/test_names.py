@@ -54,9 +54,9 @@ def test_columns_that_are_told_win(show):
             "a,b,c\n0,1,2\n",
             [],
             1,
-            "no columns id and name in its first line, which has a, b, c; say which they are with",
+            "got the columns a, b, c; expected id and name. Name them with",
         ),
-        ("a,b\n0,1\n", ["--name-columns", "a,x"], 1, "no single column 'x' in its first line, which has a, b"),
+        ("a,b\n0,1\n", ["--name-columns", "a,x"], 1, "got 0 columns 'x' in a, b; expected one"),
         ("a,b\n0,1\n", ["--name-columns", "a"], 2, "--name-columns: got a;"),
     ],
 )
@@ -69,7 +69,7 @@ def test_columns_that_are_not_there_are_told(show, table, arguments, code, told)
 def test_columns_without_a_table_are_refused(tmp_path, capsys):
     (tmp_path / "t.json").write_text(TREE, encoding="utf-8")
     assert main(["show", str(tmp_path / "t.json"), "--name-columns", "a,b"]) == 2
-    assert "--name-columns has no effect without --names" in capsys.readouterr().err
+    assert "--name-columns: got columns without --names" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])

@@ -105,7 +105,7 @@ def test_no_bad_value_of_any_option_is_answered_with_a_name_out_of_python(folder
         (["show", "tree.csv", "--n-items=99"], "tree.csv: --n-items: got 99"),
         (["show", "tree.csv", "--max-lines=0"], "--max-lines: got 0;"),
         (["show", "tree.csv", "--max-items=-1"], "--max-items: got -1;"),
-        (["show", "tree.csv", "--item-column="], "no column '': the table has 'id', 'parent'"),
+        (["show", "tree.csv", "--item-column="], "column: got ''; expected one of 'id', 'parent'"),
         (["show", "paths.csv", "--path-column="], "--path-column: got '';"),
         (["show", "two.npz"], "name the one to use: --tree-key"),
         (["score", "two.npz", "tree.csv"], "name the one to use: --key"),

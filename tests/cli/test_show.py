@@ -71,7 +71,7 @@ def test_bad_names_and_options(tmp_path, capsys):
     tree = str(tmp_path / "t.json")
     (tmp_path / "n.csv").write_text("a,b,c\n1,2,3\n", encoding="utf-8")
     assert main(["show", tree, "--names", str(tmp_path / "n.csv")]) == 1
-    assert "no columns id and name" in capsys.readouterr().err
+    assert "expected id and name" in capsys.readouterr().err
     assert main(["show", tree, "--names", str(tmp_path)]) == 1
     assert "cannot be read" in capsys.readouterr().err
     assert main(["show", tree, "--max-lines", "0"]) == 2

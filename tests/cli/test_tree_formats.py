@@ -113,7 +113,7 @@ def test_linkages_and_other_arrays(tmp_path, capsys):
     np.save(tmp_path / "c.npy", merges[:, :2].astype(np.int32))
     assert of_edges == shown(capsys, tmp_path / "c.npy", "--tree-format", "children").partition("\n")[2]
     assert "fractions" in refused(capsys, tmp_path / "z.npy", "--tree-format", "children")
-    assert "holds no newick" in refused(capsys, tmp_path / "z.npy", "--tree-format", "newick")
+    assert "got newick for an array" in refused(capsys, tmp_path / "z.npy", "--tree-format", "newick")
 
 
 def test_an_array_on_standard_input(capsys, monkeypatch):
@@ -181,7 +181,7 @@ def test_what_untidy_files_give(tmp_path, capsys):
     assert "Owl; (barn)" in shown(capsys, file("q.nwk", "('Owl; (barn)':1,[a [nested] note]B:2)r;"))
     assert "position" in refused(capsys, file("empty-name.nwk", "((A:1e-5,B:-0.1),,C);"))
     assert "cut off at position" in refused(capsys, file("cut.nwk", "((A,B),(C"))
-    assert "cluster 0 is used twice" in refused(capsys, file("again.json", "[[0, 1, 1.0, 2], [0, 2, 2.0, 2]]"))
+    assert "got node 0 in rows 0 and 1" in refused(capsys, file("again.json", "[[0, 1, 1.0, 2], [0, 2, 2.0, 2]]"))
     assert "3 items" in shown(capsys, file("inversion.json", "[[0, 1, 2.0, 2], [3, 2, 1.5, 3]]"))
     partial = file("partial.json", '{"n_leaves": 5, "children": [[0, 1], [2, 3]]}')
     assert "3 roots" in refused(capsys, partial)
@@ -223,7 +223,7 @@ def test_links_of_unknown_names_are_no_paths(tmp_path, capsys, header):
     (tmp_path / "t.csv").write_text(
         f"{header}\n" + "".join(",".join([*row, "k"][: header.count(",") + 1]) + "\n" for row in rows), encoding="utf-8"
     )
-    assert "hold the same names" in refused(capsys, tmp_path / "t.csv")
+    assert "with the same names" in refused(capsys, tmp_path / "t.csv")
     columns = header.split(",")[:2][:: -1 if header.startswith("term") else 1]
     told = ("--parent-column", columns[0], "--item-column", columns[1])
     assert "4 items" in shown(capsys, tmp_path / "t.csv", "--tree-format", "edges", *told)

@@ -2,11 +2,19 @@
 
 import warnings
 
+import networkx as nx
+import numpy as np
 import pytest
+from scipy.cluster.hierarchy import to_tree
+from scipy.sparse import coo_array
 
 from pomdp_hier.cli import main
-from pomdp_hier.errors import HierarchyError
+from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
+from pomdp_hier.hierarchy.arguments import dense
+from pomdp_hier.hierarchy.editing import Draft
+from pomdp_hier.hierarchy.flat import FlatTree, require_hierarchy
+from pomdp_hier.hierarchy.writing_back import written_like
 
 EDGES, PARENTS, PATHS = Hierarchy.from_edges, Hierarchy.from_parents, Hierarchy.from_paths
 JSON, NEWICK = Hierarchy.from_json, Hierarchy.from_newick
@@ -104,3 +112,214 @@ def test_input_that_is_corrected_as_advised_is_read(row):
     with pytest.raises(HierarchyError, match=said):
         reader(source, 2) if reader is Hierarchy else reader(source)
     assert better_reader(better).n_items > 0
+
+
+class _Fitted:
+    children_, n_leaves_ = [[0, 1], [3, 2]], 3
+
+
+Z, KEPT = [[0, 1, 1, 2], [3, 2, 2, 3]], np.array([4, 4, 5, 5, 6, 6, -1])
+TOPICS = {"Parent_ID": ["2"], "Child_Left_ID": ["0"], "Child_Right_ID": ["1"]}
+LINKAGE, LISTS, HDBSCAN, LABELS = (
+    Hierarchy.from_linkage, Hierarchy.from_children, Hierarchy.from_hdbscan, Hierarchy.from_labels)  # fmt: skip
+BERTOPIC, NODES, SKLEARN = Hierarchy.from_bertopic, Hierarchy.from_nodes, Hierarchy.from_sklearn
+
+
+def _condensed(sizes):
+    rows = [(3, 0, 1.0, sizes[0]), (3, 1, 1.0, sizes[1]), (3, 2, 1.0, sizes[2])]
+    return np.array(rows, dtype=[("parent", int), ("child", int), ("lambda_val", float), ("child_size", int)])
+
+
+def _draft():
+    return Draft(FlatTree(KEPT, 4, labels=list("abcdefr")))
+
+
+# The call, what its error says, and the call after the advice is taken.
+CALLS = [
+    (lambda: LINKAGE([[0, 1, np.nan, 2]]), "NaN in row 0.*Correct", lambda: LINKAGE([[0, 1, 1, 2]])),
+    (lambda: LINKAGE([[0, 1.5, 1, 2]]), "row 0; expected integers. Correct", lambda: LINKAGE([[0, 1, 1, 2]])),
+    (
+        lambda: LINKAGE([[0, 9, 1, 2], Z[1]]),
+        r"row 0; expected two of 0\.\.2,",
+        lambda: LINKAGE([[0, 2, 1, 2], [3, 1, 2, 3]]),
+    ),
+    (lambda: LINKAGE([Z[0], [0, 2, 2, 3]]), "rows 0 and 1.*Correct one", lambda: LINKAGE(Z)),
+    (
+        lambda: LINKAGE([[0, 1, 1, 5], Z[1]]),
+        "got 5 items.*expected 2.*leave it out",
+        lambda: LINKAGE([r[:3] for r in Z]),
+    ),
+    (
+        lambda: LINKAGE(to_tree(np.array(Z, float)).left),
+        "root of the whole tree",
+        lambda: LINKAGE(to_tree(np.array(Z, float))),
+    ),
+    (lambda: NODES(to_tree(np.array(Z, float))), "to from_linkage", lambda: LINKAGE(to_tree(np.array(Z, float)))),
+    (lambda: HDBSCAN(_condensed([1, 2, 1])), "Give the whole table", lambda: HDBSCAN(_condensed([1, 1, 1]))),
+    (lambda: HDBSCAN({"a": 1}), "condensed_tree_ or its single", lambda: HDBSCAN(_condensed([1, 1, 1]))),
+    (
+        lambda: BERTOPIC({"a": [1]}),
+        r"Give the table of topic_model.hierarchical_topics\(docs\)",
+        lambda: BERTOPIC(TOPICS),
+    ),
+    (
+        lambda: BERTOPIC({**TOPICS, "Topics": [[0]]}),
+        "topics 1; expected.*unchanged",
+        lambda: BERTOPIC({**TOPICS, "Topics": [[0, 1]]}),
+    ),
+    (lambda: BERTOPIC(TOPICS, topics=[0, 7]), "topics: got 7", lambda: BERTOPIC(TOPICS, topics=[0, 1])),
+    (lambda: BERTOPIC({**TOPICS, "Parent_ID": ["x"]}), "row 1: got the topic 'x'.*Correct", lambda: BERTOPIC(TOPICS)),
+    (lambda: LISTS([[0, 1]], n_items=5), "Add them, or correct the number", lambda: LISTS([[0, 1]], n_items=2)),
+    (lambda: LISTS([[0, 1], [2, 9]]), r"children\[1\]: got 9; expected.*Correct", lambda: LISTS([[0, 1], [2, 3]])),
+    (
+        lambda: LISTS([[0, 1], [2, 4]], n_items=3),
+        r"children\[1\]: got its own.*Remove",
+        lambda: LISTS([[0, 1], [2, 3]], n_items=3),
+    ),
+    (
+        lambda: LISTS([[0, 1], [1, 2], [3, 4]], n_items=3),
+        "Remove them",
+        lambda: LISTS([[0, 1], [2], [3, 4]], n_items=3),
+    ),
+    (
+        lambda: LISTS([[0, 1], [1, 2], [3, 4]], n_items=3),
+        "pass on_mul",
+        lambda: LISTS([[0, 1], [1, 2], [3, 4]], n_items=3, on_multiple_parents="first"),
+    ),
+    (lambda: LISTS([[]]), r"Give \[\[0\]\] for", lambda: LISTS([[0]])),
+    (lambda: SKLEARN(object()), "Fit it", lambda: SKLEARN(_Fitted())),
+    (lambda: SKLEARN(object()), "to from_labels", lambda: LABELS([0, 1, 0])),
+    (
+        lambda: JSON({"edges": [["r", "a"], ["r", "b"]], "children": []}),
+        "Remove or rename",
+        lambda: JSON({"edges": [["r", "a"], ["r", "b"]]}),
+    ),
+    (
+        lambda: JSON({"children": [[0, 1]], "n_items": 3, "n_leaves": 2}),
+        "leave it out",
+        lambda: JSON({"children": [[0, 1]], "n_leaves": 2}),
+    ),
+    (
+        lambda: JSON({"edges": [["r", "a"], ["r", "b"]], "labels": ["a"]}),
+        "Leave out 'labels'",
+        lambda: JSON({"edges": [["r", "a"], ["r", "b"]]}),
+    ),
+    (lambda: NODES("a"), "pass children=", lambda: NODES("r", children=lambda one: ["a", "b"] if one == "r" else [])),
+    (
+        lambda: NODES({"r": {"a": 3.5, "b": ["c"]}}),
+        "expected a dictionary.*Remove the key",
+        lambda: NODES({"r": {"b": ["c"]}}),
+    ),
+    (lambda: PATHS("item,path\na,x\nb,\n"), "row 2.*remove the row", lambda: PATHS("item,path\na,x\n")),
+    (lambda: PATHS("item,l1,l2\na,x,y\nb,,\n"), "row 2.*remove the row", lambda: PATHS("item,l1,l2\na,x,y\n")),
+    (lambda: PATHS("item,path\na,x\n,x\n"), "row 2: got no item id.*Add it", lambda: PATHS("item,path\na,x\nb,x\n")),
+    (
+        lambda: PATHS("item,path\na,x\nb,x>y\n", items_at_inner="error"),
+        'pass items_at_inner="leaf"',
+        lambda: PATHS("item,path\na,x\nb,x>y\n", items_at_inner="leaf"),
+    ),
+    (lambda: PATHS([]), "Give at least one", lambda: PATHS(["a > x", "a > y"])),
+    (
+        lambda: PARENTS("id,parent\nr,\na,r\n", parent="up"),
+        "column: got 'up'; expected one of 'id', 'parent'",
+        lambda: PARENTS("id,parent\nr,\na,r\n", parent="parent"),
+    ),
+    (
+        lambda: PARENTS({"id": ["r", "a"], "parent": [None]}),
+        "lists of one length.*Correct",
+        lambda: PARENTS({"id": ["r", "a"], "parent": [None, "r"]}),
+    ),
+    (
+        lambda: PARENTS([{"id": "r", "parent": None}, {"id": "a", "parent": "r"}], header=False),
+        "Leave it out",
+        lambda: PARENTS([{"id": "r", "parent": None}, {"id": "a", "parent": "r"}]),
+    ),
+    (
+        lambda: EDGES("subject,predicate,object\na,is,b\nc,is,b\n"),
+        "Remove the column, and name",
+        lambda: EDGES("child,parent\na,b\nc,b\n"),
+    ),
+    (lambda: EDGES([("r",), ("r", "b")]), "edge 0.*expected a pair.*Correct", lambda: EDGES([("r", "a"), ("r", "b")])),
+    (
+        lambda: EDGES([("r", ["a"]), ("r", "b")]),
+        "edge 0.*expected ids.*Correct",
+        lambda: EDGES([("r", "a"), ("r", "b")]),
+    ),
+    (lambda: EDGES(5), "list of pairs", lambda: EDGES([("r", "a")])),
+    (
+        lambda: EDGES([("r", "a"), ("a", "b"), ("r", "c")], items=["a", "b", "c"], items_at_inner="error"),
+        'pass items_at_inner="leaf"',
+        lambda: EDGES([("r", "a"), ("a", "b"), ("r", "c")], items=["a", "b", "c"], items_at_inner="leaf"),
+    ),
+    (
+        lambda: EDGES([("r", "a"), ("r", "b")], items=["a", "z"]),
+        "Correct the ids",
+        lambda: EDGES([("r", "a"), ("r", "b")], items=["a", "b"]),
+    ),
+    (
+        lambda: EDGES([(2, 0), (2, 1)], n_items=3, items=[0, 1]),
+        "Leave one out",
+        lambda: EDGES([(2, 0), (2, 1)], n_items=2),
+    ),
+    (lambda: EDGES([(2, 0), (2, 1)], n_items=5), "n_items.*Correct", lambda: EDGES([(2, 0), (2, 1)], n_items=2)),
+    (
+        lambda: Hierarchy.from_networkx(nx.path_graph(3)),
+        r"nx.bfs_tree\(graph, root\)",
+        lambda: Hierarchy.from_networkx(nx.bfs_tree(nx.path_graph(3), 0)),
+    ),
+    (lambda: Hierarchy([2.5, 2, -1], 2), "Give integers", lambda: Hierarchy([2, 2, -1], 2)),
+    (lambda: Hierarchy([-1], 0), "n_items.*Correct", lambda: Hierarchy([2, 2, -1], 2)),
+    (
+        lambda: Hierarchy([2, 2, -1], 2, labels=[["a"], "b"]),
+        "Give text",
+        lambda: Hierarchy([2, 2, -1], 2, labels=["a", "b"]),
+    ),
+    (
+        lambda: Hierarchy([2, 2, -1], 2, order=[0, 0, 2]),
+        "order.*Correct",
+        lambda: Hierarchy([2, 2, -1], 2, order=[0, 1, 2]),
+    ),
+    (lambda: Hierarchy([2, 2, -1], 2).node("z"), "such as 0, 1. Correct", lambda: Hierarchy([2, 2, -1], 2).node(1)),
+    (
+        lambda: Hierarchy([2, 2, -1], 2, labels=["a", "b"]).rows(["a", "z"]),
+        "Correct the ids",
+        lambda: Hierarchy([2, 2, -1], 2, labels=["a", "b"]).rows(["b", "a"]),
+    ),
+    (
+        lambda: Hierarchy([2, 2, -1], 2, labels=["a", "a"]).to_newick(),
+        "as names=",
+        lambda: Hierarchy([2, 2, -1], 2, labels=["a", "a"]).to_newick(names=["a", "b"]),
+    ),
+    (
+        lambda: Hierarchy([2, 2, -1], 2, labels=["\ud800", "b"]).to_newick("/dev/null"),
+        "Give other names",
+        lambda: Hierarchy([2, 2, -1], 2).to_newick("/dev/null", names=["a", "b"]),
+    ),
+    (
+        lambda: Hierarchy([2, 2, -1], 2, labels=["\ud800", "b"]).to_newick("/dev/null"),
+        "write JSON",
+        lambda: Hierarchy([2, 2, -1], 2, labels=["\ud800", "b"]).to_json("/dev/null"),
+    ),
+    (lambda: _draft().moved(4, 4), "target.*Choose one", lambda: _draft().moved(4, 5)),
+    (lambda: _draft().merged([4], 6), "Move it instead", lambda: _draft().moved(4, 6)),
+    (lambda: _draft().moved("e", 5), r"hierarchy.node\(label\)", lambda: _draft().moved(_draft().given.node("e"), 5)),
+    (
+        lambda: dense("edges", coo_array(np.eye(2))),
+        r"Give .toarray\(\)",
+        lambda: dense("edges", coo_array(np.eye(2)).toarray()),
+    ),
+    (lambda: require_hierarchy([2, 2, -1]), "Build one", lambda: require_hierarchy(Hierarchy([2, 2, -1], 2))),
+    (
+        lambda: written_like(Hierarchy([2, 2, -1], 2), "", "labels", EDGES),
+        "as JSON",
+        lambda: Hierarchy([2, 2, -1], 2).to_json(),
+    ),
+]
+
+
+@pytest.mark.filterwarnings("ignore::pomdp_hier.errors.HierarchyWarning")
+@pytest.mark.parametrize(("call", "said", "better"), CALLS, ids=[said for _, said, _ in CALLS])
+def test_call_that_is_corrected_as_advised_works(call, said, better):
+    with pytest.raises((HierarchyError, ParameterError), match=said):
+        call()
+    better()

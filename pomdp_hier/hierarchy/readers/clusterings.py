@@ -39,7 +39,9 @@ def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> T
     if rows.ndim != 2 or not 2 <= rows.shape[1] <= 4:
         raise ReaderError(f"linkage: got the shape {rows.shape}; expected [N - 1, 4], or 2 or 3 columns.")
     if np.isnan(rows).any():
-        raise ReaderError(f"the linkage has NaN in row {np.flatnonzero(np.isnan(rows).any(axis=1))[0]}")
+        raise ReaderError(
+            f"linkage: got NaN in row {np.flatnonzero(np.isnan(rows).any(axis=1))[0]}; expected numbers. Correct it."
+        )
     n_items = rows.shape[0] + 1
     merged = _merged_nodes(rows[:, :2], n_items)
     notes = list[Note]()
@@ -87,14 +89,16 @@ def _merged_nodes(pairs: np.ndarray[tuple[int, ...], np.dtype[np.float64]], n_it
     """Return the two columns as integers: each an earlier node, each used once."""
     bad = np.flatnonzero((pairs != np.floor(pairs)).any(axis=1) | np.isinf(pairs).any(axis=1))
     if bad.size:
-        raise ReaderError(f"row {bad[0]} of the linkage merges {pairs[bad[0]].tolist()}: node numbers are integers")
+        raise ReaderError(
+            f"linkage: got the nodes {pairs[bad[0]].tolist()} in row {bad[0]}; expected integers. Correct them."
+        )
     limit = n_items + np.arange(pairs.shape[0])[:, np.newaxis]
     bad = np.flatnonzero(((pairs < 0) | (pairs >= limit)).any(axis=1))
     if bad.size:
         row = int(bad[0])
         raise ReaderError(
-            f"row {row} of the linkage merges {[int(node) for node in pairs[row]]}, but only nodes "
-            f"0..{n_items + row - 1} exist there ({n_items} items and the {row} rows before)"
+            f"linkage: got the nodes {[int(node) for node in pairs[row]]} in row {row}; expected two of "
+            f"0..{n_items + row - 1}, the {n_items} items and the {row} merges above. Correct them."
         )
     merged = pairs.astype(np.int64)
     flat = merged.ravel()
@@ -104,8 +108,8 @@ def _merged_nodes(pairs: np.ndarray[tuple[int, ...], np.dtype[np.float64]], n_it
     if again.size:
         node = int(flat[again[0]])
         raise ReaderError(
-            f"cluster {node} is used twice in the linkage, in row {first[node] // 2} and in row {again[0] // 2}; "
-            "a node is merged once"
+            f"linkage: got node {node} in rows {first[node] // 2} and {again[0] // 2}; expected one merge per node. "
+            "Correct one of the rows."
         )
     return merged
 
@@ -144,8 +148,8 @@ def _check_counts(counts: np.ndarray[tuple[int, ...], np.dtype[np.float64]], mer
     if wrong.size:
         row = int(wrong[0])
         raise ReaderError(
-            f"row {row} of the linkage says {counts[row]:g} items, but merges {below[row]:g}; "
-            "correct column 4 or leave it out"
+            f"linkage: got {counts[row]:g} items in row {row}; expected {below[row]:g}, those of its two nodes. "
+            "Correct column 4 or leave it out."
         )
 
 
@@ -169,17 +173,19 @@ def read_hdbscan(source: Any, tree: HdbscanTree | None = None) -> TreeArrays:
             break
     else:
         if hasattr(source, "fit") or hasattr(source, "labels_"):
-            raise ReaderError(f"{kind} has no {tree}_tree_: fit it first, or ask for another tree=")
+            raise ReaderError(
+                f"source: got {kind} without {tree}_tree_; expected a fitted model. Fit it, or pass another tree=."
+            )
     if hasattr(source, "to_numpy") and not hasattr(source, "columns"):
         source = source.to_numpy()
     fields = _fields(source)
     if "parent" in fields and "child" in fields:
         parent, child = (_integers(fields[name], name) for name in ("parent", "child"))
         if not parent.size:
-            raise ReaderError("the condensed tree is empty")
+            raise ReaderError("condensed tree: got no rows; expected one per node below the root.")
         n_items = int(parent.min())  # the root is the first number after the rows
         if n_items < 1:
-            raise ReaderError(f"the condensed tree has the parent {n_items}: clusters are numbered after the rows")
+            raise ReaderError(f"condensed tree: got the parent {n_items}; expected clusters numbered after the rows.")
         if "child_size" in fields:
             _check_sizes(parent, child, _integers(fields["child_size"], "child_size"), n_items)
         found = read_edges(np.column_stack((parent, child)), Join(n_items))
@@ -190,8 +196,8 @@ def read_hdbscan(source: Any, tree: HdbscanTree | None = None) -> TreeArrays:
     if isinstance(source, (np.ndarray, list)):
         return read_linkage(source)
     raise ReaderError(
-        f"{kind} has {listed(list(fields) or ['no columns'])}, expected a fitted HDBSCAN, its condensed_tree_ "
-        "(parent, child) or its single_linkage_tree_"
+        f"source: got {kind} with {listed(list(fields) or ['no columns'])}; expected a fitted HDBSCAN, its "
+        "condensed_tree_ or its single_linkage_tree_. Give one of them."
     )
 
 
@@ -209,8 +215,8 @@ def _check_sizes(
         size = 1 if node < n_items else rows_below.get(node, 0)
         if said[row] != size:
             raise ReaderError(
-                f"row {row} of the condensed tree says that {node} holds {said[row]}, but {size} are below it; "
-                "give the whole table, as the model has it"
+                f"condensed tree: got the size {said[row]} of node {node} in row {row}; expected {size}, the items "
+                "below it. Give the whole table of the model."
             )
         rows_below[int(parent[row])] = rows_below.get(int(parent[row]), 0) + size
 
@@ -247,8 +253,8 @@ def read_bertopic(table: Any, topics: Sequence[int] | None = None) -> TreeArrays
     places = [found.column(name, ()) for name in _COLUMNS if name in found.columns]
     if len(places) < 3:
         raise ReaderError(
-            f"the table has the columns {listed(found.columns, limit=10)}, expected {listed(_COLUMNS)}: give what "
-            "topic_model.hierarchical_topics(docs) returns"
+            f"table: got the columns {listed(found.columns, limit=10)}; expected {listed(_COLUMNS)}. Give the table of "
+            "topic_model.hierarchical_topics(docs)."
         )
     links = []
     for row, cells in enumerate(found.rows, 1):
@@ -287,8 +293,8 @@ def _add_named_topics(table: Table, links: list[tuple[int, int]]) -> list[Note]:
             continue  # the column says nothing here
         if reached - topics:
             raise ReaderError(
-                f"row {row} contradicts itself: its children hold the topics {listed(sorted(reached - topics))}, which "
-                "its Topics do not name; give the table as hierarchical_topics(docs) returned it"
+                f"row {row}: got children with the topics {listed(sorted(reached - topics))}; expected topics of its "
+                "column Topics alone. Give the table of topic_model.hierarchical_topics(docs) unchanged."
             )
         links += [(above, topic) for topic in sorted(topics - reached)]
         lost += sorted(topics - reached)
@@ -322,7 +328,7 @@ def _with_documents(links: list[tuple[int, int]], position: dict[int, int], topi
         )
     unknown = list(dict.fromkeys(topic for topic in topics if topic not in position))
     if unknown:
-        raise ReaderError(f"topics {listed(unknown)} of the documents are not in the table of hierarchical topics")
+        raise ReaderError(f"topics: got {listed(unknown)}; expected topics of the table. Give both of one model.")
     ids = [*range(n_documents), *(("topic", topic) for topic in position)]
     above = [n_documents + position[topic] for topic in [*topics, *(high for high, _ in links)]]
     low = [*range(n_documents), *(n_documents + position[low] for _, low in links)]

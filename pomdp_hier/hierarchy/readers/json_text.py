@@ -191,8 +191,8 @@ def _from_object(
         named = [key for key in named if key == form]
     if len(named) != 1:
         raise ReaderError(
-            f'the JSON object has the keys {listed(value)}, expected either "edges" or "children" (others that are '
-            f"read: {listed(_KEYS[2:])}), or names as keys of dictionaries and lists of items"
+            f"JSON: got an object with the keys {listed(value)}; expected either 'edges' or 'children', with "
+            f"{listed(_KEYS[2:])} beside them. Remove or rename keys."
         )
     counts = {key: value[key] for key in ("n_items", "n_leaves") if value.get(key) is not None}
     for key, count in counts.items():
@@ -206,9 +206,9 @@ def _from_object(
         counts["the length of items"] = len(items)
     if len(set(counts.values())) > 1:
         said = ", ".join(f"{key} is {count}" for key, count in counts.items())
-        raise ReaderError(f"the JSON contradicts itself: {said}; correct one or leave it out")
+        raise ReaderError(f"JSON: got counts that differ ({said}); expected one number. Correct one or leave it out.")
     if labels is not None and named[0] == "edges":
-        raise ReaderError('the JSON has "labels" beside "edges", whose ids are the labels; leave one of them out')
+        raise ReaderError("JSON: got 'labels' beside 'edges'; expected the ids in the edges alone. Leave out 'labels'.")
     if labels is None and items is not None and named[0] == "children":
         labels, items = items, None
     if join.items is None and join.n_items is None:

@@ -46,25 +46,29 @@ def read_children(
     if n_items is None:
         if not flat.size:
             raise HierarchyError(
-                "the children lists name no node: give ", Setting("n_items", 1), " for a tree of one item"
+                "children: got lists without a node; expected some. Give [[0]] for a tree of one item."
             )
         n_items = max(np.unique(flat).size + 1 - lengths.size, 0)
     if n_items > flat.size + lengths.size + 1 and not add_root:
         raise HierarchyError(
-            f"{n_items} items, but the lists name {np.unique(flat).size} nodes: "
-            f"items {listed(islice(_missing(flat, n_items), 5), count=n_items - flat.size)} are in none of them"
+            f"children: got {counted(np.unique(flat).size, 'node')} for {n_items} items, without "
+            f"{listed(islice(_missing(flat, n_items), 5), count=n_items - flat.size)}; expected each item in a list. "
+            "Add them, or correct the number of items."
         )
     n_nodes = n_items + lengths.size
     above = np.repeat(np.arange(n_items, n_nodes), lengths)
     outside = np.flatnonzero((flat < 0) | (flat >= n_nodes))
     if outside.size:
         raise HierarchyError(
-            f"children[{above[outside[0]] - n_items}] lists {flat[outside[0]]}, but the nodes are 0..{n_nodes - 1} "
-            f"({counted(n_items, 'item')} and {counted(lengths.size, 'list')})"
+            f"children[{above[outside[0]] - n_items}]: got {flat[outside[0]]}; expected a node of 0..{n_nodes - 1} "
+            f"({counted(n_items, 'item')} and {counted(lengths.size, 'list')}). Correct it."
         )
     own = np.flatnonzero(flat == above)
     if own.size:
-        raise HierarchyError(f"children[{flat[own[0]] - n_items}]: node {flat[own[0]]} is its own child (a self-loop)")
+        raise HierarchyError(
+            f"children[{flat[own[0]] - n_items}]: got its own node {flat[own[0]]} (a self-loop); expected others. "
+            "Remove it."
+        )
     times = np.bincount(flat, minlength=n_nodes)
     if (times > 1).any():
         twice = np.flatnonzero(times > 1)
@@ -80,10 +84,11 @@ def read_children(
             return arrays
         where = above[flat == twice[0]] - n_items
         raise HierarchyError(
-            f"{counted(twice.size, 'node')} with several parents: {listed(twice[:5].tolist(), count=twice.size)}; node "
-            f"{twice[0]} stands in lists {listed(where.tolist())}; a node has one parent: remove it from the others, "
-            "or pass ",
+            f"children: got {counted(twice.size, 'node')} with several parents, "
+            f"{listed(twice[:5].tolist(), count=twice.size)} (node {twice[0]} in the lists {listed(where.tolist())}); "
+            "expected one list per node. Remove them from the others, or pass ",
             Setting("on_multiple_parents", "first", "duplicate"),
+            ".",
         )
     parent = np.full(n_nodes, -1, dtype=np.int64)
     parent[flat] = above
@@ -100,8 +105,9 @@ def read_sklearn(model: Any, *, labels: Sequence[Hashable] | None = None, add_ro
     children, n_leaves = getattr(model, "children_", None), getattr(model, "n_leaves_", None)
     if children is None or n_leaves is None:
         raise ReaderError(
-            f"{type(model).__name__} has no children_ and n_leaves_: give a fitted AgglomerativeClustering, "
-            "FeatureAgglomeration, BisectingKMeans or HDBSCAN; the labels of another clustering are read by from_labels"
+            f"model: got {type(model).__name__} without children_ and n_leaves_; expected a fitted "
+            "AgglomerativeClustering, FeatureAgglomeration, BisectingKMeans or HDBSCAN. Fit it, or give the labels of "
+            "another clustering to from_labels."
         )
     _check_cut(model, np.asarray(children), int(n_leaves))
     found = read_children(np.asarray(children), Join(int(n_leaves)), labels=labels, add_root=add_root)
@@ -120,16 +126,16 @@ def _check_cut(model: Any, children: Any, n_leaves: int) -> None:
     found: list[int] = np.ravel(labels).tolist()
     if len(found) != n_leaves or set(found) != set(range(n_clusters)):
         raise ReaderError(
-            f"labels_ holds {listed(sorted(set(found)))} for {counted(len(found), 'row')}, expected "
-            f"0..{n_clusters - 1} for {n_leaves} as n_clusters_ and n_leaves_ say; fit the model again"
+            f"labels_: got {listed(sorted(set(found)))} for {counted(len(found), 'row')}; expected "
+            f"0..{n_clusters - 1} for {n_leaves}, by n_clusters_ and n_leaves_. Fit the model again."
         )
     for row, (one, other) in enumerate(children[: n_leaves - n_clusters, :2].tolist()):
         if min(one, other) < 0 or max(one, other) >= len(found):
             return  # the reader reports the missing node
         if found[one] != found[other]:
             raise ReaderError(
-                f"labels_ contradicts children_: row {row} of children_ merges rows of the labels {found[one]} and "
-                f"{found[other]}, which are one of {n_clusters} clusters then; fit the model again"
+                f"labels_: got {found[one]} and {found[other]} for rows that row {row} of children_ merges; expected "
+                f"one label in each of {n_clusters} clusters. Fit the model again."
             )
         found.append(found[one])
 
@@ -150,8 +156,8 @@ def _read_bisections(model: Any, labels: Sequence[Hashable] | None) -> TreeArray
     strange = np.setdiff1d(assigned, [leaf.label for leaf in leaves])
     if strange.size:
         raise ReaderError(
-            f"labels_ holds {listed(strange.tolist())}, expected 0..{len(leaves) - 1} as the bisections have it; "
-            "fit the model again"
+            f"labels_: got {listed(strange.tolist())}; expected 0..{len(leaves) - 1}, by the bisections. "
+            "Fit the model again."
         )
     lists: list[list[int]] = []
     for node in nodes:
@@ -161,8 +167,8 @@ def _read_bisections(model: Any, labels: Sequence[Hashable] | None) -> TreeArray
         if not rows or (sizes_known and not below and len(rows) != node.score):
             expected = f"{node.score:g}" if sizes_known else "some"
             raise ReaderError(
-                f"labels_ gives the label {node.label} to {counted(len(rows), 'row')}, expected {expected} as the "
-                "bisections have it; fit the model again"
+                f"labels_: got {node.label} for {counted(len(rows), 'row')}; expected {expected}, by the bisections. "
+                "Fit the model again."
             )
         lists.append(rows)
     return replace(read_children(lists, Join(n_items), labels=labels), singletons=False)
@@ -212,7 +218,7 @@ def _integer_ids(lists: Iterable[Sequence[object]], what: str) -> tuple[Ints, In
             number = int(np.searchsorted(np.cumsum(lengths), place, side="right"))
             raise HierarchyError(f"{what}[{number}]: got {brief(value)}; expected integer node numbers.")
         if not -(2**62) < value < 2**62:
-            raise HierarchyError(f"node number {brief(value)} in {what} is out of range")
+            raise HierarchyError(f"{what}: got the node {brief(value)}; expected a smaller number.")
     return np.array(flat, dtype=np.int64), lengths
 
 
@@ -243,7 +249,7 @@ def read_nodes(root: object, join: Join, children: Access = None, name: Access =
             f"root: got {brief(root)}; expected a node object. For nodes that are plain ids, pass children=."
         )
     if children is None and any(hasattr(one, "get_left") and hasattr(one, "get_count") for one in roots):
-        raise ReaderError("the root is a ClusterNode of SciPy, which from_linkage reads: Hierarchy.from_linkage(root)")
+        raise ReaderError("root: got a ClusterNode of SciPy; expected another node object. Give it to from_linkage.")
     if children is None and name is None:
         if len(roots) > 1:
             roots = [entry for one in roots for entry in (_entries(one) if is_nest(one) else [one])]
@@ -389,7 +395,7 @@ def _unwrapped(root: Any) -> tuple[object, Access, Access]:
     if hasattr(root, "is_branch") and hasattr(root, "root") and callable(getattr(root, "children", None)):
         tree = root
         if tree.root is None:
-            raise ReaderError("the treelib tree is empty: it has no root")
+            raise ReaderError("root: got an empty treelib tree; expected nodes. Add a root.")
         return tree[tree.root], lambda node: tree.children(node.identifier), "identifier"
     return root, None, None
 
@@ -417,7 +423,7 @@ def _accessor(access: Access, defaults: tuple[str, ...], what: str) -> Callable[
             return None
         if what == "name" and access is None:
             return None
-        raise ReaderError(f"a node of type {type(node).__name__} has no {listed_keys(names)}: pass {what}=")
+        raise ReaderError(f"node: got {type(node).__name__} without {listed_keys(names)}; expected one. Pass {what}=.")
 
     return read
 

@@ -172,7 +172,9 @@ def rows_of_lines(
         segments, blank = split(path)
         if not segments:
             whose = "" if items is None else f" of item {brief(items[row - 1])}"
-            raise ReaderError(f"row {row}: the path{whose} is empty ({brief(path)}); name at least one category")
+            raise ReaderError(
+                f"row {row}: got {brief(path)} as the path{whose}; expected a category. Name one or remove the row."
+            )
         rows.paths.append(segments)
         rows.n_blank += blank
     if how.sep is None and not notes:
@@ -309,11 +311,12 @@ def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
         pairs = [pair for pair in zip(cells[one], cells[other], strict=True) if all(pair)]
         if nx.is_directed_acyclic_graph(nx.DiGraph(pairs)):
             raise ReaderError(
-                f"the columns {brief(table.columns[one])} and {brief(table.columns[other])} hold the same names, "
-                f"{listed(sorted(shared))}, as links from parents to children do: read them as parents or edges, with ",
+                f"columns: got {brief(table.columns[one])} and {brief(table.columns[other])} with the same names, "
+                f"{listed(sorted(shared))}, as links have; expected paths. Read them as parents or edges, with ",
                 Setting("parent"),
-                "; if they are levels of paths all the same, say so with ",
+                ", or name levels of paths with ",
                 Setting("levels"),
+                ".",
             )
     if first_line_is_row(table):
         raise ReaderError(
@@ -339,11 +342,12 @@ def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
         and any(len(held[at]) < sum(map(bool, cells[at])) for at in columns[1:])
     ):
         raise ReaderError(
-            f"the column {brief(table.columns[first])} has another value in each row, as ids do, and no "
-            "category: say which are the ids with ",
+            f"columns: got another value per row in {brief(table.columns[first])}, as ids have; expected categories. "
+            "Name the ids with ",
             Setting("item"),
-            ", or which are levels with ",
+            ", or the levels with ",
             Setting("levels"),
+            ".",
         )
 
 
@@ -375,7 +379,9 @@ def rows_of_table(table: Table, how: PathFormat) -> PathRows:
             rows.notes += _doubts(rows.paths)
     else:
         raise ReaderError(
-            f"the table has the columns {listed(table.columns)}, expected a path or levels: say ", Setting("path")
+            f"columns: got {listed(table.columns)}; expected a path or levels. Name the column of paths with ",
+            Setting("path"),
+            ".",
         )
     rows.has_item_column, rows.is_text = item_at is not None, table.is_text
     return rows
@@ -394,13 +400,14 @@ def _level_path(cells: Sequence[Any], row: int, rows: PathRows, how: PathFormat)
         segments.pop()
     item = "" if rows.items is None else f" (item {brief(rows.items[row - 1])})"
     if not segments:
-        raise ReaderError(f"row {row}{item}: all levels are blank; name at least one category")
+        raise ReaderError(f"row {row}{item}: got blanks alone; expected a category. Name one or remove the row.")
     if "" in segments:
         if how.blank_levels == "error":
             raise ReaderError(
-                f"row {row}{item}: level {segments.index('') + 1} is blank but a later one is not, {brief(segments)}; "
-                "fill it, or pass ",
+                f"row {row}{item}: got {brief(segments)}; expected a name in level {segments.index('') + 1}, above "
+                "others. Fill it, or pass ",
                 Setting("blank_levels", "skip"),
+                ".",
             )
         rows.n_blank += 1
         segments = [segment for segment in segments if segment]

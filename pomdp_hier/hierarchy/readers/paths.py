@@ -83,8 +83,8 @@ class _Categories:
         """Return the node of a path; a new node is added with the nodes above it."""
         if len(path) > _MOST_LEVELS:
             raise ReaderError(
-                f"a path of {len(path):,} levels, {brief(path[:3])} and so on: at most {_MOST_LEVELS:,} are read, "
-                "since each category is known by its whole path; is the separator right?"
+                f"paths: got one of {len(path):,} levels, {brief(path[:3])} and so on; expected at most "
+                f"{_MOST_LEVELS:,}. Choose another separator, or give the tree as edges."
             )
         node = 0
         for segment in path:
@@ -116,7 +116,7 @@ def _tree_of_items(rows: PathRows, join: Join) -> TreeArrays:
     items = list(range(len(rows.paths))) if rows.items is None else rows.items
     for row, (path, item) in enumerate(zip(rows.paths, items, strict=True), 1):
         if is_missing(item) or (isinstance(item, str) and not item):
-            raise ReaderError(f"row {row} has no item id (its path is {brief(path)}); every row needs one")
+            raise ReaderError(f"row {row}: got no item id, with the path {brief(path)}; expected one per row. Add it.")
         try:
             categories.add_item(item, categories.place(path))
         except TypeError:
@@ -126,9 +126,10 @@ def _tree_of_items(rows: PathRows, join: Join) -> TreeArrays:
         at_inner = [item for path, item in zip(rows.paths, items, strict=True) if path in divided]
         if at_inner:
             raise HierarchyError(
-                f"{counted(len(at_inner), 'item')} in categories that are divided further: {listed(at_inner)}; ",
+                f"items: got {counted(len(at_inner), 'item')} in divided categories, {listed(at_inner)}; expected "
+                "undivided ones. To make each a leaf of its own there, pass ",
                 Setting("items_at_inner", "leaf"),
-                " makes each a leaf of its own there",
+                ".",
             )
     if join.items is None and join.n_items is None:
         join = replace(join, items=list(dict.fromkeys(items)))

@@ -40,7 +40,9 @@ class Table:
         """
         if given is not None:
             if not isinstance(given, str) or given not in self.columns:
-                raise ParameterError(f"no column {brief(given)}: the table has {listed(self.columns, limit=10)}")
+                raise ParameterError(
+                    f"column: got {brief(given)}; expected one of {listed(self.columns, limit=10)}. Correct it."
+                )
             return self.columns.index(given)
         names = self.names
         return next((names.index(name) for name in known if name in names), None)
@@ -97,7 +99,9 @@ def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = N
     if isinstance(source, Mapping):
         columns = {as_text("a column's name", name): list(column) for name, column in source.items() if is_row(column)}
         if len(columns) != len(source) or len({len(column) for column in columns.values()}) > 1:
-            raise ReaderError("the columns of the dictionary are not lists of one length")
+            raise ReaderError(
+                "source: got a dictionary of columns that are not lists of one length; expected lists. Correct them."
+            )
         return Table(list(columns), list(zip(*columns.values(), strict=True)))
     source = dense("the table", source)
     if not isinstance(source, Iterable):
@@ -225,7 +229,9 @@ def read_text(source: TextSource | Any, is_text: Callable[[str], bool]) -> str:
             content = Path(source).read_bytes()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise ReaderError(f"{name} cannot be read as a file: {reason}") from None
+            raise ReaderError(
+                f"source: got {name}, which cannot be read as a file ({reason}). Correct the path."
+            ) from None
     elif hasattr(source, "read"):
         name = brief(getattr(source, "name", "the open file"))
         with decoding(name, ReaderError, "an open file of text or bytes", "Open it again as a file of bytes"):

@@ -21,7 +21,7 @@ def test_sklearn_gives_scipys_tree() -> None:
     tree = Hierarchy.from_sklearn(model)
     assert tree == Hierarchy.from_linkage(linkage(X, "average"))
     assert tree.singletons
-    with pytest.raises(ReaderError, match="AgglomerativeClustering has no children_"):
+    with pytest.raises(ReaderError, match="AgglomerativeClustering without children_"):
         Hierarchy.from_sklearn(cluster.AgglomerativeClustering())
 
 
@@ -36,12 +36,10 @@ def test_labels_of_another_fit_are_refused(settings) -> None:
     assert Hierarchy.from_sklearn(model).n_items == 40
     for wrong in (labels - 1, labels[:-1], np.zeros(40, dtype=int)):
         model.labels_ = wrong
-        with pytest.raises(ReaderError, match=rf"labels_ holds .*, expected 0\.\.{last} for 40"):
+        with pytest.raises(ReaderError, match=rf"labels_: got .*; expected 0\.\.{last} for 40"):
             Hierarchy.from_sklearn(model)
     model.labels_ = np.roll(labels, 1)
-    with pytest.raises(
-        ReaderError, match=r"labels_ contradicts children_: row \d+ of children_ merges rows of the labels"
-    ):
+    with pytest.raises(ReaderError, match=r"labels_: got .* that row \d+ of children_ merges"):
         Hierarchy.from_sklearn(model)
 
 
@@ -54,9 +52,9 @@ def test_scikit_learns_hdbscan_has_its_single_linkage_tree() -> None:
     core = cluster.HDBSCAN(min_samples=1, copy=True).fit(X)  # then the distances are the data's own
     found = Hierarchy.from_sklearn(core)
     assert {frozenset(found.items(k)) for k in range(40, 79)} == {frozenset(expected.items(k)) for k in range(40, 79)}
-    with pytest.raises(ReaderError, match="has no condensed_tree_"):
+    with pytest.raises(ReaderError, match="without condensed_tree_"):
         Hierarchy.from_hdbscan(model, tree="condensed")
-    with pytest.raises(ReaderError, match="HDBSCAN has no"):
+    with pytest.raises(ReaderError, match="HDBSCAN without"):
         Hierarchy.from_sklearn(cluster.HDBSCAN())
 
 
@@ -87,9 +85,9 @@ def test_hdbscan_condensed_trees_keep_row_numbers() -> None:
         assert (tree.n_items, tree.root, tree.labels) == (7, 7, None)
         assert sorted(tree.items(8).tolist()) == [0, 2, 4]
         assert tree.is_cluster[:7].tolist() == [False] * 6 + [True]
-    with pytest.raises(ReaderError, match="has no single_linkage_tree_: fit it first"):
+    with pytest.raises(ReaderError, match=r"without single_linkage_tree_; .* Fit it"):
         Hierarchy.from_hdbscan(model, tree="single_linkage")
-    with pytest.raises(ReaderError, match=r"dict has .*expected a fitted HDBSCAN"):
+    with pytest.raises(ReaderError, match=r"got dict with .*expected a fitted HDBSCAN"):
         Hierarchy.from_hdbscan({})
 
 
@@ -134,9 +132,9 @@ def test_bertopic_topics_and_documents() -> None:
     assert tree.children(tree.root).size == 3
     with pytest.warns(HierarchyWarning, match=r"1 empty cluster dropped, without items: \('topic', 1\)"):
         Hierarchy.from_bertopic(TOPICS, topics=[2, 0])
-    with pytest.raises(ReaderError, match="topics 9 of the documents are not in the table"):
+    with pytest.raises(ReaderError, match="topics: got 9; "):
         Hierarchy.from_bertopic(TOPICS, topics=[9])
-    with pytest.raises(ReaderError, match="has the columns 'a', expected 'Parent_ID'"):
+    with pytest.raises(ReaderError, match="got the columns 'a'; expected 'Parent_ID'"):
         Hierarchy.from_bertopic({"a": [1]})
     with pytest.raises(ReaderError, match="row 1: got the topic 'x'"):
         Hierarchy.from_bertopic([{"Parent_ID": "x", "Child_Left_ID": 0, "Child_Right_ID": 1}])
@@ -152,7 +150,7 @@ def test_bertopic_topics_that_no_row_reaches_are_hung_where_the_table_names_them
         assert tree.item_labels == (0, 1, 2, 3, 4)
         assert tree.parent[3] == tree.parent[1] != tree.parent[0]
     wrong = pd.DataFrame([("2", [0], "0", "1")], columns=columns)
-    with pytest.raises(ReaderError, match="row 1 contradicts itself: its children hold the topics 1"):
+    with pytest.raises(ReaderError, match="row 1: got children with the topics 1"):
         Hierarchy.from_bertopic(wrong)
     assert Hierarchy.from_bertopic(wrong.assign(Topics=None)).n_items == 2
 
@@ -163,7 +161,7 @@ def test_scipys_cluster_node_is_the_linkage_that_it_was_made_of():
     X = np.random.default_rng(0).normal(size=(12, 3))
     Z = linkage(X, "average")
     assert Hierarchy.from_linkage(to_tree(Z)) == Hierarchy.from_linkage(Z)
-    with pytest.raises(ReaderError, match=r"a ClusterNode of SciPy, which from_linkage reads"):
+    with pytest.raises(ReaderError, match=r"a ClusterNode of SciPy.* to from_linkage"):
         Hierarchy.from_nodes(to_tree(Z))
     root = to_tree(Z)
     below = root.get_left() if root.get_left().get_count() > 1 else root.get_right()
@@ -198,7 +196,7 @@ def test_labels_that_the_bisections_do_not_have_are_named():
         model = cluster.BisectingKMeans(4, random_state=0, bisecting_strategy=strategy).fit(X)
         assert Hierarchy.from_sklearn(model).n_items == 40
         labels = model.labels_
-        for wrong, told in ((7, "labels_ holds 7, expected 0..3"), (-1, "labels_ holds -1, expected 0..3")):
+        for wrong, told in ((7, "labels_: got 7; expected 0..3"), (-1, "labels_: got -1; expected 0..3")):
             model.labels_ = np.where(np.arange(40) == 5, wrong, labels)
             with pytest.raises(ReaderError, match=told):
                 Hierarchy.from_sklearn(model)
@@ -244,7 +242,7 @@ def test_sizes_that_contradict_the_condensed_tree_are_refused():
         return np.rec.fromarrays([np.array(rows[name]) for name in rows], names=list(rows))
 
     assert Hierarchy.from_hdbscan(condensed()).sizes[6] == 3
-    with pytest.raises(ReaderError, match="row 0 of the condensed tree says that 6 holds 2, but 3 are below it"):
+    with pytest.raises(ReaderError, match="size 2 of node 6 in row 0; expected 3"):
         Hierarchy.from_hdbscan(condensed(child_size=[2, 1, 1, 1, 1, 1]))
-    with pytest.raises(ReaderError, match="row 2 of the condensed tree says that 1 holds 4, but 1 are below it"):
+    with pytest.raises(ReaderError, match="size 4 of node 1 in row 2; expected 1"):
         Hierarchy.from_hdbscan(condensed(child_size=[3, 1, 4, 1, 1, 1]))

@@ -71,13 +71,13 @@ def test_it_comes_back_as_it_was() -> None:
         ("{}", "expected either"),
         ('{"edges": [], "children": []}', "expected either"),
         ('{"children": [[0]], "n_items": "2"}', "got '2' for n_items"),
-        ('{"children": [[0]], "n_items": 1000000000000}', "are in none of them"),
+        ('{"children": [[0]], "n_items": 1000000000000}', "expected each item in a list"),
         ('{"children": [[0, 1]], "singletons": 1}', "got 1 for singletons"),
         ('{"edges": [["r", "a"]], "items": "a"}', "got 'a' for items"),
         ('{"edges": [["r", "a"]], "items": [{}]}', "got {} in items"),
         ("[1, 2]", "edge 0: got 1"),
-        ("[]", "the children lists name no node"),
-        ("no/such/file.json", "'no/such/file.json' cannot be read as a file: No such file"),
+        ("[]", "children: got lists without a node"),
+        ("no/such/file.json", "got 'no/such/file.json', which cannot be read"),
         ("nul\0byte", "cannot be read as a file"),
         (7, "got 7; expected a path"),
         ([["r", "a"], ["r"]], "edge 1: got"),
@@ -96,9 +96,9 @@ def test_flat_records_and_what_contradicts_itself() -> None:
         {"children": [[0, 1]], "n_items": 2, "n_leaves": 3},
         {"children": [[0, 1]], "n_items": 3, "items": ["a", "b"]},
     ):
-        with pytest.raises(ReaderError, match="contradicts itself: n_items is"):
+        with pytest.raises(ReaderError, match=r"differ .n_items is"):
             Hierarchy.from_json(source)
-    with pytest.raises(ReaderError, match='"labels" beside "edges"'):
+    with pytest.raises(ReaderError, match="'labels' beside 'edges'"):
         Hierarchy.from_json({"edges": [["r", "x"]], "labels": ["a", "b"]})
 
 

@@ -64,9 +64,9 @@ def test_functions_and_keys() -> None:
     assert Hierarchy.from_nodes("r", children=lambda name: below.get(name, []), name=str) == TREE
     nested = {"n": "r", "kids": [{"n": "a", "kids": [{"n": "x"}, {"n": "y"}]}, {"n": "z"}]}
     assert Hierarchy.from_nodes(nested, children="kids", name="n") == TREE
-    with pytest.raises(ReaderError, match="a node of type dict has no title: pass name="):
+    with pytest.raises(ReaderError, match=r"node: got dict without title; .* Pass name="):
         Hierarchy.from_nodes(nested, children="kids", name="title")
-    with pytest.raises(ReaderError, match="a node of type object has no children or child_nodes: pass children="):
+    with pytest.raises(ReaderError, match=r"node: got object without children or child_nodes; .* Pass children="):
         Hierarchy.from_nodes(object())
     with pytest.raises(ReaderError, match=r"root: got 'tree\.json'; expected a node object"):
         Hierarchy.from_nodes("tree.json")

@@ -45,7 +45,7 @@ def test_columns_may_be_named_and_files_read(tmp_path: Path) -> None:
     assert Hierarchy.from_parents(str(path), items=[1, 0], id="key", parent="up").item_labels == ("1", "0")
     with pytest.raises(ReaderError, match="columns: got 'key', 'up'; expected 'id' and 'parent'"):
         Hierarchy.from_parents(path)
-    with pytest.raises(ParameterError, match="no column 'top': the table has 'key', 'up'"):
+    with pytest.raises(ParameterError, match="column: got 'top'; expected one of 'key', 'up'"):
         Hierarchy.from_parents(path, parent="top", id="key")
     with pytest.raises(ParameterError, match="delimiter='ab'"):
         Hierarchy.from_parents(path, delimiter="ab")

@@ -90,7 +90,7 @@ def test_blank_segments_warn_once_and_gaps_name_their_row() -> None:
     assert len(found) == 1
     assert tree.items(tree.node(("Home", "Kitchen"))).tolist() == [0, 1, 2]
     gap = "item,l1,l2,l3\na,H,K,x\nb,H,,\nc,H,,x\n"
-    with pytest.raises(ReaderError, match=r"row 3 \(item 'c'\): level 2 is blank but a later one is not"):
+    with pytest.raises(ReaderError, match=r"row 3 \(item 'c'\): got .* level 2"):
         Hierarchy.from_paths(gap)
     with pytest.warns(HierarchyWarning, match="empty segments dropped from 1 path"):
         assert Hierarchy.from_paths(gap, blank_levels="skip").node(("H", "x")) > 3
@@ -114,7 +114,7 @@ def test_items_join_by_id_and_row_order_counts() -> None:
         Hierarchy.from_paths({"pan": "A", "pot": "B"}, items=["pan", "q"])
     with pytest.raises(HierarchyError, match="surplus in the tree: 'pot'"):
         Hierarchy.from_paths({"pan": "A", "pot": "B"}, items=["pan"])
-    with pytest.raises(HierarchyError, match="1 item in categories that are divided further: 'b'"):
+    with pytest.raises(HierarchyError, match="1 item in divided categories, 'b'"):
         Hierarchy.from_paths({"a": "H/K", "b": "H"}, items_at_inner="error")
 
 
@@ -163,9 +163,9 @@ def test_files_are_read_by_their_ending(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        ("item,path\na,H\nb, > \n", "row 2: the path of item 'b' is empty"),
-        ("item,l1,l2\na,H,K\nb,,\n", r"row 2 \(item 'b'\): all levels are blank"),
-        ("item,path\na,H\n,H\n", "row 2 has no item id"),
+        ("item,path\na,H\nb, > \n", "row 2: got ' > ' as the path of item 'b'"),
+        ("item,l1,l2\na,H,K\nb,,\n", r"row 2 \(item 'b'\): got blanks alone"),
+        ("item,path\na,H\n,H\n", "row 2: got no item id"),
         ("item\na\n", "expected a path or levels"),
         ("item,path\n", "paths: got none"),
         ([], "paths: got none"),
@@ -173,7 +173,7 @@ def test_files_are_read_by_their_ending(tmp_path: Path) -> None:
         (["a", None], "row 1: got 'a'; expected a path|row 2"),
         ([["a"], "b"], "row 2: got 'b'"),
         ({"item": ["a"], "path": [None]}, "row 1: got the path None"),
-        (["/".join("x" * 2000)], "a path of 2,000 levels"),
+        (["/".join("x" * 2000)], "paths: got one of 2,000 levels"),
         (b"item,path\na,\xff\n", "got 0xff as byte 12"),
     ],
 )
@@ -201,13 +201,13 @@ LINKS = "salt,milk\noat,milk\nmint,tea\nsage,tea\nmilk,all\ntea,all\n"
     ],
 )
 def test_links_are_not_taken_for_paths(table):
-    with pytest.raises(ReaderError, match=r"hold the same names, .* read them as parents or edges, with parent="):
+    with pytest.raises(ReaderError, match=r"the same names, .* Read them as parents or edges, with parent="):
         Hierarchy.from_paths(table, form="table")
 
 
 def test_ids_are_not_taken_for_top_categories():
     table = "product,a,b\np1,Food,Tea\np2,Food,Tea\np3,Food,Milk\n"
-    with pytest.raises(ReaderError, match=r"'product' has another value in each row, .* item=, or .* levels="):
+    with pytest.raises(ReaderError, match=r"another value per row in 'product', .* item=, or .* levels="):
         Hierarchy.from_paths(table, form="table")
     assert Hierarchy.from_paths(table, item="product").item_labels == ("p1", "p2", "p3")
 
