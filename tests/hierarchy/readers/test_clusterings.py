@@ -202,11 +202,11 @@ def test_labels_that_the_bisections_do_not_have_are_named():
                 Hierarchy.from_sklearn(model)
         model.labels_ = np.where(labels == 2, 3, labels)
         with pytest.raises(
-            ReaderError, match=r"gives the label [23] to \d+ rows?, expected (some|\d+) as the bisections"
+            ReaderError, match=r"labels_: got [23] for \d+ rows?; expected (some|\d+), by the bisections"
         ):
             Hierarchy.from_sklearn(model)
         model.labels_ = labels[:-1]
-    with pytest.raises(ReaderError, match="gives the label"):  # how large a cluster is, only this strategy keeps
+    with pytest.raises(ReaderError, match=r"labels_: got . for"):  # how large a cluster is, only this strategy keeps
         Hierarchy.from_sklearn(model)
     assert Hierarchy.from_sklearn(cluster.BisectingKMeans(1).fit(X)).n_nodes == 41
 
