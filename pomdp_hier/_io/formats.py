@@ -14,7 +14,7 @@ from typing import IO, Any
 from pomdp_hier._io.decoding import decoding
 from pomdp_hier._io.memory import memory_available, require_memory
 from pomdp_hier._text import brief, counted
-from pomdp_hier.errors import ParameterError, PomdpHierError
+from pomdp_hier.errors import Argument, ParameterError, PomdpHierError
 
 _BLOCK = 1 << 22  # bytes unpacked at a time
 _LOOKED_AT = 4096
@@ -254,7 +254,7 @@ def open_csv(
         (['id', 'name'], [(2, ['1', 'Tom, Dick']), (4, ['2', 'Harry'])])
     """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '\r\n"'):
-        raise ParameterError(f"delimiter={brief(delimiter)}, expected one character")
+        raise ParameterError(Argument("delimiter"), f": got {brief(delimiter)}; expected one character.")
     lines = _lines(source, name, error)
     skipped = 0
     for first in lines:

@@ -1,7 +1,8 @@
 """Scores of a hierarchy: one number, one number per item, or the complete result."""
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -154,9 +155,12 @@ def _chosen(items: Any, n_items: int) -> Ints:
     Raises:
         ParameterError: They are not item numbers.
     """
-    chosen = np.asarray(items)
-    if chosen.dtype.kind in "iu" and chosen.ndim == 1 and len(chosen) and 0 <= chosen.min() <= chosen.max() < n_items:
-        return chosen
+    is_long = isinstance(items, Sized) and len(items) > max(n_items, 1_000_000)
+    with contextlib.suppress(TypeError, ValueError, OverflowError):  # lists of different lengths, or too deep
+        chosen = np.asarray([] if is_long else items)
+        is_whole = chosen.dtype.kind in "iu" and chosen.ndim == 1 and len(chosen) > 0
+        if is_whole and 0 <= chosen.min() <= chosen.max() < n_items:
+            return chosen
     raise ParameterError(f"items: got {brief(items)}; expected item numbers from 0 to {n_items - 1}.")
 
 

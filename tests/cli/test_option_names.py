@@ -47,6 +47,7 @@ COMMANDS = {
     "inspect": ["tree.csv", "points.csv"],
     "improve": ["points.csv", "tree.csv"],
     "levels": ["points.csv", "tree.csv"],
+    "misfiled": ["points.csv", "tree.csv"],
     "policies": ["points.csv", "tree.csv"],
     "show": ["tree.csv"],
     "check": ["--hierarchy", "points.csv", "tree.csv"],
@@ -177,7 +178,6 @@ OTHERWISE = {
     ("report", "max_rows"): "limit",
     ("compare", "no_measures"): "measures",
     ("policies", "policy"): "policies",
-    ("misfiled", "expected_wrong"): "share",
 }
 
 

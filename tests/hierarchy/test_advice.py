@@ -99,7 +99,7 @@ EDITS = [
      {"name": "r", "children": [{"name": "a"}, {"name": "b"}]}),
     (JSON, {"name": "r", "sub": [{"name": "a"}]}, "children='sub' to from_nodes",
      lambda value: Hierarchy.from_nodes(value, children="sub"), {"name": "r", "sub": [{"name": "a"}]}),
-    (JSON, '{"r": ' * 9_000 + "null" + "}" * 9_000, "as edges", NEWICK, "(" * 9_000 + "a" + ")" * 9_000 + ";"),
+    (JSON, '{"r": ' * 200_000 + "null" + "}" * 200_000, "as edges", NEWICK, "(" * 9_000 + "a" + ")" * 9_000 + ";"),
     (JSON, '[["r", NaN], ["r", "b"]]', "Remove it", JSON, '[["r", "b"]]'),
     (Hierarchy, [5, 5, -1], "Correct it", lambda parents: Hierarchy(parents, 2), [2, 2, -1]),
 ]  # fmt: skip

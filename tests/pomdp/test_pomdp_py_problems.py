@@ -29,7 +29,7 @@ def test_a_problem_comes_in_is_checked_and_earns_the_same(
         _, make, search = next(case for case in table.cases() if case[0] == name)
         row = table.one_row(name, make, search, 3)
     assert (row["states"], row["actions"], row["observations"]) == sizes
-    assert set(row["faults"]) == faults
+    assert set(row["issues"]) == faults
     for planner in ("there", "out again"):  # too few runs to tell more than that none of them misses the goal
         (one, half), (other, other_half) = row["here"]["return"], row[planner]["return"]
         assert abs(one - other) <= 2 * (half + other_half) + slack
