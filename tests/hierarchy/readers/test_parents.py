@@ -47,7 +47,7 @@ def test_columns_may_be_named_and_files_read(tmp_path: Path) -> None:
         Hierarchy.from_parents(path)
     with pytest.raises(ParameterError, match="column: got 'top'; expected one of 'key', 'up'"):
         Hierarchy.from_parents(path, parent="top", id="key")
-    with pytest.raises(ParameterError, match="delimiter='ab'"):
+    with pytest.raises(ParameterError, match="delimiter: got 'ab'"):
         Hierarchy.from_parents(path, delimiter="ab")
 
 
