@@ -1,4 +1,4 @@
-"""File type detection by leading bytes, decompression, and CSV text."""
+"""File type detection by leading bytes, decompression, CSV text, and errors of decoders."""
 
 import contextlib
 import csv
@@ -6,15 +6,52 @@ import gzip
 import io
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import PurePath
 from typing import IO, Any
 
-from pomdp_hier._io.decoding import decoding
 from pomdp_hier._io.memory import memory_available, require_memory
-from pomdp_hier._text import brief, counted
+from pomdp_hier._text import brief, counted, visible
 from pomdp_hier.errors import Argument, ParameterError, PomdpHierError
+
+_LONGEST = 200  # characters of the decoder's own words
+
+
+@contextmanager
+def decoding(
+    name: str, error: type[PomdpHierError], expected: str, remedy: str = "Copy or write the file again"
+) -> Iterator[None]:
+    """Turn every exception of a decoder into an error of this package.
+
+    Decoders document few of their exceptions: ``zipfile`` passes on those of zlib, bz2 and lzma, numpy those of the
+    tokenizer of Python. So every exception counts, also a MemoryError: a damaged header may ask for any size.
+
+    Args:
+        name: The file, and the part of it that is decoded.
+        error: What to raise.
+        expected: What the file should be.
+        remedy: What to do.
+
+    Raises:
+        PomdpHierError: As ``error``: the decoder raised something.
+
+    Example:
+        >>> from pomdp_hier.errors import FeatureError
+        >>> with decoding("x.gz", FeatureError, "a gzip file"):
+        ...     raise EOFError("Compressed file ended early")
+        Traceback (most recent call last):
+        pomdp_hier.errors.FeatureError: x.gz: cannot be decoded (Compressed file ended early); expected a gzip file. ...
+    """
+    try:
+        yield
+    except PomdpHierError:
+        raise
+    except Exception as wrong:
+        reason = visible(" ".join(str(wrong).split()))[:_LONGEST] or type(wrong).__name__
+        raise error(f"{name}: cannot be decoded ({reason}); expected {expected}. {remedy}.") from wrong
+
 
 _BLOCK = 1 << 22  # bytes unpacked at a time
 _LOOKED_AT = 4096

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier._io.decoding import decoding
-from pomdp_hier._io.formats import check_kind, file_ending, kind_of, open_csv, unpacked
+from pomdp_hier._io.formats import check_kind, decoding, file_ending, kind_of, open_csv, unpacked
 from pomdp_hier.errors import FeatureError, HierarchyError, ReaderError, Setting
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def _rows(content: bytes, kind: str, options: argparse.Namespace) -> Iterator[Se
 
 def parquet_columns(content: bytes, options: argparse.Namespace) -> dict[str, list[Any]]:
     from pomdp_hier._io.memory import memory_available
-    from pomdp_hier.features._parquet import open_table
+    from pomdp_hier.features.readers import open_table
 
     table = open_table(io.BytesIO(content), source_name(options.tree), None, memory_available())
     with decoding(source_name(options.tree), ReaderError, "a whole Parquet file"):

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier._io.decoding import decoding
+from pomdp_hier._io.formats import decoding
 from pomdp_hier._text import brief
 from pomdp_hier.cli import console, files
 from pomdp_hier.cli.exit_codes import ExitCode

@@ -16,11 +16,10 @@ from scipy.sparse import issparse
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._engines.task import NodeRewards
 from pomdp_hier._imports import from_extra
-from pomdp_hier._io.decoding import decoding
+from pomdp_hier._io.formats import decoding
 from pomdp_hier._text import brief
 from pomdp_hier.errors import FeatureError, Setting
-from pomdp_hier.features import _delimited
-from pomdp_hier.features._archives import read_npy
+from pomdp_hier.features.readers import id_position, read_npy
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 Reader = Callable[[int, int], Any]
@@ -203,7 +202,7 @@ class _ParquetSource(_Files):
                 told.append(parquet.read_metadata(path))
         schema = told[0].schema.to_arrow_schema()
         names = list(schema.names)
-        position = _delimited.id_position(names, str(paths[0]), id_column)
+        position = id_position(names, str(paths[0]), id_column)
         id_name = None if position is None else names[position]
         columns = tuple(name for name in names if name != id_name)
         types = []

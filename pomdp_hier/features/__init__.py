@@ -1,7 +1,6 @@
 """Features of items, from tables, files and texts, and similarities between items and clusters."""
 
-from pomdp_hier.features.frames import read_frame
-from pomdp_hier.features.loading import text_features
+from pomdp_hier.features.loading import read_frame, text_features
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean, Precomputed
 
 __all__ = [

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from pomdp_hier._arrays import Ints
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import DataWarning, FeatureError, ParameterError, PythonAdvice
-from pomdp_hier.features._delimited import id_position
+from pomdp_hier.features.readers import id_position
 from pomdp_hier.features.similarity import Precomputed, Similarity, as_similarity
 from pomdp_hier.features.validation import Features, check_features, check_similarity_matrix
 from pomdp_hier.hierarchy.flat import FlatTree, require_hierarchy

@@ -11,10 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier.features.affinity import Affinity, CustomAffinity, PrecomputedAffinity
+from pomdp_hier.features.affinity import Affinity, CustomAffinity, PrecomputedAffinity, SparseAffinity
 from pomdp_hier.features.dense import DenseAffinity, finish
 from pomdp_hier.features.similarity import Cosine
-from pomdp_hier.features.sparse import SparseAffinity
 
 Cluster = tuple[int, Ints]
 """The number of a node, for custom similarities, and its items."""

@@ -12,11 +12,10 @@ from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._io.memory import held
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.features.affinity import PrecomputedAffinity, affinity
+from pomdp_hier.features.affinity import PrecomputedAffinity, SparseAffinity, affinity
 from pomdp_hier.features.dense import DenseAffinity
 from pomdp_hier.features.membership import item_sums, membership
 from pomdp_hier.features.similarity import Cosine, Precomputed, as_similarity
-from pomdp_hier.features.sparse import SparseAffinity
 from pomdp_hier.features.validation import row_pieces
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy

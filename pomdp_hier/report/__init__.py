@@ -1,6 +1,5 @@
 """Figures with matplotlib (extra ``plot``), and reports as single HTML files."""
 
-from pomdp_hier.report.and_or import draw_and_or
 from pomdp_hier.report.belief_plots import (
     draw_action_regions,
     draw_alpha_vectors,
@@ -9,8 +8,8 @@ from pomdp_hier.report.belief_plots import (
     draw_belief_trace,
 )
 from pomdp_hier.report.comparison_page import write_comparison
-from pomdp_hier.report.controllers import draw_bounds, draw_controller
 from pomdp_hier.report.page import write_report
+from pomdp_hier.report.plan_plots import draw_and_or, draw_bounds, draw_controller
 from pomdp_hier.report.score_plots import (
     draw_icicle,
     draw_policy_comparison,

@@ -15,8 +15,7 @@ from pomdp_hier.planning.policies import as_policy, decided
 from pomdp_hier.planning.value_iteration import FiniteHorizonSolution
 from pomdp_hier.pomdp.belief import Belief, as_belief
 from pomdp_hier.pomdp.problem import POMDP, require_problem
-from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, ORANGE, TRIANGLE, draw_triangle, new_axes
-from pomdp_hier.report.escaping import figure_text
+from pomdp_hier.report.elements import BLUE, CYCLE, GREY, INK, ORANGE, TRIANGLE, draw_triangle, figure_text, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

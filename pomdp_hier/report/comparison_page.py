@@ -16,7 +16,7 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.membership import item_sums
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures.alignment import untangle
-from pomdp_hier.report.escaping import Html, asset, element, filled, joined
+from pomdp_hier.report.elements import Html, asset, element, filled, joined
 from pomdp_hier.report.page import icicle_part, settings_lines
 from pomdp_hier.report.page_data import Column, NodeCells, card, icicle_payload, node_names, number, percent, table
 from pomdp_hier.report.tanglegram import Moved, moved, tanglegram

@@ -1,7 +1,7 @@
 """Report page of one tree: score, suggested changes, worst nodes, confusions, icicle and lost items.
 
 The page is self-contained, with style, script and figures. The layout is in the folder ``templates``, the content is
-built here, and `escaping` turns text into markup.
+built here, and `elements` turns text into markup.
 """
 
 import math
@@ -21,7 +21,7 @@ from pomdp_hier.analysis.diagnosis import Diagnosis, require_diagnosis
 from pomdp_hier.analysis.moves import Move
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.improvement.result import Improvement
-from pomdp_hier.report.escaping import Html, asset, element, filled, joined, script_data
+from pomdp_hier.report.elements import Html, asset, element, filled, joined, script_data
 from pomdp_hier.report.page_data import (
     Column,
     Destination,

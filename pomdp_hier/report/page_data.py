@@ -16,7 +16,7 @@ from pomdp_hier.features.membership import item_sums
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hierarchy.node_names import NodeNames
 from pomdp_hier.improvement.result import Edit, Improvement
-from pomdp_hier.report.escaping import Html, element, filled, joined
+from pomdp_hier.report.elements import Html, element, filled, joined
 
 # Beyond these a page is slow to open and larger than it is useful; the page says what it leaves out.
 MOST_NODES = 100_000

@@ -12,8 +12,17 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.node_names import NodeNames
-from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, ORANGE, finite_numbers, new_axes, search_colours
-from pomdp_hier.report.escaping import figure_text
+from pomdp_hier.report.elements import (
+    BLUE,
+    CYCLE,
+    GREY,
+    INK,
+    ORANGE,
+    figure_text,
+    finite_numbers,
+    new_axes,
+    search_colours,
+)
 from pomdp_hier.simulation.comparison_table import PolicyComparison
 
 if TYPE_CHECKING:

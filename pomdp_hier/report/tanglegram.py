@@ -11,7 +11,7 @@ from pomdp_hier.features.membership import item_sums
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures import entanglement
 from pomdp_hier.measures.tree_distances import common_clusters
-from pomdp_hier.report.escaping import Html, element
+from pomdp_hier.report.elements import Html, element
 
 MOST_LEAVES = 300  # on either side
 _ROW, _TREE, _NAMES, _GAP = 15.0, 200.0, 190.0, 120.0

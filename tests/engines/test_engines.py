@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pomdp_hier import _compiled
 from pomdp_hier._engines import dispatch, on_numpy
 from pomdp_hier._engines.dispatch import run_engine
-from pomdp_hier._engines.look_ahead import weigh
+from pomdp_hier._engines.on_numpy import weigh
 from pomdp_hier._engines.task import AlwaysDescend, LookAhead, SearchRoot, Task
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features import dense

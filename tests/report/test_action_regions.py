@@ -13,7 +13,7 @@ from pomdp_hier.problems import maze_4x3, tiger
 pytest.importorskip("matplotlib")
 
 from pomdp_hier.report import draw_action_regions, draw_backups
-from pomdp_hier.report.canvas import CYCLE
+from pomdp_hier.report.elements import CYCLE
 
 
 def three_states(terminal=()):

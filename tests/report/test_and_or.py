@@ -10,8 +10,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from pomdp_hier import POMDP
 from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.planning import AndOrTree
-from pomdp_hier.report.and_or import draw_and_or
-from pomdp_hier.report.canvas import ORANGE
+from pomdp_hier.report.elements import ORANGE
+from pomdp_hier.report.plan_plots import draw_and_or
 from tests.pomdp_models import grid, three_node, tiger
 
 

@@ -28,8 +28,7 @@ from pomdp_hier.report import (
     draw_score_curve,
     draw_value_density,
 )
-from pomdp_hier.report.canvas import BLUE, GREY, ORANGE
-from pomdp_hier.report.escaping import figure_text
+from pomdp_hier.report.elements import BLUE, GREY, ORANGE, figure_text
 from pomdp_hier.report.score_plots import draw_level_success
 from pomdp_hier.simulation import compare_policies
 from tests.nasty_names import NASTY

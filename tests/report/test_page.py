@@ -20,7 +20,7 @@ from pomdp_hier.improvement import improve
 from pomdp_hier.report import page as page_module
 from pomdp_hier.report import page_data as payload_module
 from pomdp_hier.report import write_report
-from pomdp_hier.report.escaping import script_data
+from pomdp_hier.report.elements import script_data
 from pomdp_hier.report.page_data import icicle_payload
 from tests.browser import complaints_of, needs_browser, opened, requests_of
 from tests.nasty_names import NASTY

@@ -8,7 +8,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 
 from pomdp_hier._arguments import check_choice
-from pomdp_hier._io.decoding import decoding
+from pomdp_hier._io.formats import decoding
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import PythonAdvice, ReaderError
 from pomdp_hier.hierarchy.readers.edges import read_edges, read_parents

@@ -12,8 +12,7 @@ import numpy as np
 
 from pomdp_hier._arrays import Ints
 from pomdp_hier._imports import from_extra
-from pomdp_hier._io.decoding import decoding
-from pomdp_hier._io.formats import Kind, kind_of, open_csv, text_of
+from pomdp_hier._io.formats import Kind, decoding, kind_of, open_csv, text_of
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import Argument, ParameterError, ReaderError, Setting
 from pomdp_hier.hierarchy.arguments import as_text, dense, is_row

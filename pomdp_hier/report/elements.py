@@ -1,18 +1,27 @@
-"""Escaping of user text for HTML, script data and figures.
+"""Common parts of figures and pages: axes, colours, and user text escaped for HTML, script data and figures.
 
 All markup is built here: by `filled` from a template, by `element` and by `joined`. Each escapes its arguments unless
 they are markup (`Html`), so that no caller can forget it.
 """
 
 import json
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape
 from importlib import resources
 from string import Formatter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pomdp_hier._text import shortened, visible
+import numpy as np
+
+from pomdp_hier._arrays import Floats
+from pomdp_hier._imports import from_extra
+from pomdp_hier._text import brief, shortened, visible
+from pomdp_hier.errors import ParameterError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Html(str):
@@ -108,3 +117,71 @@ def figure_text(value: object, most: int = 60) -> str:
 def asset(name: str) -> Html:
     """Return a file of the folder ``templates``: a style sheet, a script or a template."""
     return Html((resources.files("pomdp_hier.report") / "templates" / name).read_text(encoding="utf-8"))
+
+
+# Blue and orange differ for every common kind of colour blindness, and in lightness, so that they read in grey as well.
+BLUE = "#215294"
+ORANGE = "#b35806"
+GREY = "#9aa3ab"
+INK = "#1d2126"
+# Ordered by lightness, alternating between the two hues.
+CYCLE = (BLUE, "#e08214", "#7ca5cd", "#7f3b08", "#4d4d4d", "#b8cfe6", "#f1b76a", "#9aa3ab")
+
+TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, math.sqrt(3) / 2]])
+"""Where the three states stand of which beliefs are drawn, ``[3, 2]``."""
+
+
+def finite_numbers(name: str, values: Any, count: int | None = None) -> Floats:
+    """Return the values as an array of ``count``, or at least one, finite numbers.
+
+    Raises:
+        ParameterError: They are not.
+    """
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"{name}: got {brief(values)}; expected a list of numbers") from error
+    if array.ndim != 1 or not array.size or not np.isfinite(array).all() or count not in (None, array.size):
+        wanted = "one or more" if count is None else f"{count}"
+        raise ParameterError(
+            f"{name}: got {brief(values)} of shape {array.shape}; expected a list of {wanted} finite numbers"
+        )
+    return array
+
+
+def new_axes(ax: "Axes | None", *, width: float = 6.4, height: float = 4.0) -> "Axes":
+    """Return the axes given, or those of a new figure (inches), without the frame's upper and right lines.
+
+    Raises:
+        MissingExtraError: Matplotlib is not installed.
+    """
+    if ax is None:
+        figures = from_extra("plot", "matplotlib.figure", "figures need matplotlib")
+        # A Figure of its own, not pyplot's: nothing is registered globally, so nothing has to be closed.
+        ax = figures.Figure(figsize=(width, height), layout="constrained").subplots()
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(GREY)
+    ax.tick_params(color=GREY, labelcolor=INK)
+    return ax
+
+
+def draw_triangle(ax: "Axes", states: Sequence[Any], colour: str) -> None:
+    """Draw the simplex of three states with the names of its corners."""
+    outline = TRIANGLE[[0, 1, 2, 0]]
+    ax.plot(outline[:, 0], outline[:, 1], color=colour, lw=1.2)
+    for (x, y), state in zip(TRIANGLE, states, strict=True):
+        shift, side = (0.03, "bottom") if y > 0 else (-0.05, "top")
+        ax.text(x, y + shift, figure_text(state), ha="center", va=side, color=INK)
+    ax.set(xlim=(-0.15, 1.15), ylim=(-0.13, 1.0))
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+
+
+def search_colours() -> Any:
+    """Return the colour map of search values: orange for lost, light grey between, blue for found."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    stops = [ORANGE, "#e0a35c", "#ececec", "#7ca5cd", BLUE]
+    return LinearSegmentedColormap.from_list("search", stops).with_extremes(bad="#cfcfcf")
