@@ -50,7 +50,7 @@ def _wait(reader: int) -> None:
 
 def _is_spared(number: int) -> bool:
     """Return whether this signal ends the search of a command, not the process."""
-    spares_process = getattr(sys.modules.get("pomdp_hier.cli.signals"), "spares_process", None)
+    spares_process = getattr(sys.modules.get("pomdp_hier.cli.console"), "spares_process", None)
     return spares_process is not None and spares_process(number)
 
 

@@ -2,7 +2,7 @@
 
 A command is a module with ``NAME``, ``SUMMARY``, ``EXAMPLES``, ``configure(parser)`` and ``run(options) -> exit code``.
 Its imports are inside ``run``, so that ``--help`` and errors in options are fast. Exit codes are in
-`pomdp_hier.cli.exit_codes`, signals in `pomdp_hier.__main__`.
+`pomdp_hier.cli.console`, signals in `pomdp_hier.__main__`.
 """
 
 import argparse
@@ -11,46 +11,57 @@ import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
-from pomdp_hier.cli import (
-    check,
-    compare,
-    completion,
-    console,
-    files,
-    improve,
-    inputs,
-    inspect,
-    levels,
-    misfiled,
-    policies,
-    report,
-    reproduce,
-    score,
-    show,
-    signals,
-    solve,
-    verify,
-)
-from pomdp_hier.cli.exit_codes import ExitCode
+from pomdp_hier._imports import from_extra
+from pomdp_hier.cli import compare, console, files, improve, inputs, inspect, models, reproduce, score
+from pomdp_hier.cli.console import Command, ExitCode
 from pomdp_hier.errors import ParameterError, PomdpHierError, PomdpHierWarning
 
 __all__ = ["build_parser", "main"]
 
+
+def _configure_completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=("bash", "zsh", "fish", "tcsh"), help="the shell")
+
+
+def _run_completion(options: argparse.Namespace) -> int:
+    """Print the completion."""
+    shtab = from_extra("completion", "shtab", "completion needs shtab")
+    parser = build_parser()
+    commands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    for command in commands.choices.values():
+        for action in files.file_arguments(command):
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
+    print(shtab.complete(parser, shell=options.shell, root_prefix="pomdp_hier"))
+    return 0
+
+
+COMPLETION = Command(
+    "completion",
+    "print the completion of commands and options for a shell",
+    (
+        "pomdp-hier completion bash > pomdp-hier.bash   # then, in ~/.bashrc: source pomdp-hier.bash",
+        "pomdp-hier completion zsh > _pomdp-hier        # into a folder of $fpath",
+        "pomdp-hier completion fish > pomdp-hier.fish   # into ~/.config/fish/completions",
+    ),
+    _configure_completion,
+    _run_completion,
+)
+
 _COMMANDS = (
-    reproduce,
-    score,
-    report,
-    misfiled,
-    improve,
-    compare,
-    levels,
-    inspect,
-    policies,
-    show,
-    check,
-    solve,
-    verify,
-    completion,
+    reproduce.REPRODUCE,
+    score.SCORE,
+    inspect.REPORT,
+    improve.MISFILED,
+    improve.IMPROVE,
+    compare.COMPARE,
+    compare.LEVELS,
+    inspect.INSPECT,
+    compare.POLICIES,
+    inspect.SHOW,
+    models.CHECK,
+    models.SOLVE,
+    models.VERIFY,
+    COMPLETION,
 )
 
 
@@ -150,7 +161,7 @@ def _run(options: argparse.Namespace) -> int:
         message = f"{error.filename or 'writing the output'}: {error.strerror or error}"
         return console.fail(message, ExitCode.CANNOT_BE_DONE)
     except KeyboardInterrupt:
-        return console.fail(signals.said_to_end(), signals.exit_code("interrupted"))
+        return console.fail(console.said_to_end(), console.exit_code("interrupted"))
     return code
 
 
@@ -169,10 +180,10 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in _COMMANDS:
         subparser = commands.add_parser(
-            command.NAME,
-            help=command.SUMMARY,
-            description=f"{command.SUMMARY[0].upper()}{command.SUMMARY[1:]}.",
-            epilog="examples:\n" + "\n".join(f"  {line}" for line in command.EXAMPLES),
+            command.name,
+            help=command.summary,
+            description=f"{command.summary[0].upper()}{command.summary[1:]}.",
+            epilog="examples:\n" + "\n".join(f"  {line}" for line in command.examples),
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )

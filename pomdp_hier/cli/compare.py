@@ -1,4 +1,4 @@
-"""``pomdp-hier compare``: trees over the same items, paired by item, with other measures."""
+"""The commands that compare: ``compare`` trees, ``levels`` of a tree, and search ``policies``."""
 
 import argparse
 import json
@@ -6,26 +6,20 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.cli import console, files, inputs, tables, tree_formats, trees
+from pomdp_hier._io.writing import write_file
+from pomdp_hier.cli import console, files, inputs, tree_formats, trees
+from pomdp_hier.cli.console import Command
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
     from pomdp_hier.analysis.comparison import Comparison
     from pomdp_hier.hierarchy.tree import Hierarchy
 
-NAME = "compare"
-SUMMARY = "compare trees over the same items: which is better, by how much, for which items"
-EXAMPLES = (
-    "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
-    "echo '[[0,1],[2,3],[4,5]]' > one.json",
-    "echo '[[0,2],[1,3],[4,5]]' | pomdp-hier compare points.csv one.json -",
-)
 
 _PAGES = (".html", ".htm")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
+def _configure_compare(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
     add = parser.add_argument
     others = "the trees to compare it with, over the same items"
@@ -45,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_quiet(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def _run_compare(options: argparse.Namespace) -> int:
     """Compare the trees."""
     given = [options.tree, *options.others]
     _check_usage(options, given)
@@ -77,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         title = f"{' or '.join(named)}: which supports search better?"
         write_comparison(found, diagnoses, options.out, names=by_id or None, title=title, replace=options.force)
     elif options.out is not None:
-        tables.write_table(options.out, _item_table(found, ids), options.force)
+        files.write_table(options.out, _item_table(found, ids), options.force)
     if options.out != "-":
         for line in _lines(found, names, options):
             print(line)
@@ -168,3 +162,171 @@ def _lines(found: "Comparison", names: Sequence[str], options: argparse.Namespac
             yield f"items with the largest gains by {name}"
             for item, gain in items:
                 yield f"  {gain:>+z9.4f}  {console.printable(names[item])[:60]}"
+
+
+COMPARE = Command(
+    "compare",
+    "compare trees over the same items: which is better, by how much, for which items",
+    (
+        "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
+        "echo '[[0,1],[2,3],[4,5]]' > one.json",
+        "echo '[[0,2],[1,3],[4,5]]' | pomdp-hier compare points.csv one.json -",
+    ),
+    _configure_compare,
+    _run_compare,
+)
+
+
+def _configure_levels(parser: argparse.ArgumentParser) -> None:
+    inputs.add_input_options(parser)
+    inputs.add_setting_options(parser, calibrated=True)
+    add = parser.add_argument
+    add(
+        "--remove-from",
+        choices=["bottom", "top"],
+        default="bottom",
+        help="the end to remove levels from (default: bottom)",
+    )
+    inputs.add_count(parser, "--max-trees", "score at most N trees", 40)
+    inputs.add_count(parser, "--best-cut", "instead, find the best cut of a dendrogram into at most N levels")
+    inputs.add_count(
+        parser, "--max-clusters", "with --best-cut: the maximum number of clusters of a cut into one level", 1000
+    )
+    best = "write the tree with the best score here, in the format of TREE or as .json"
+    add("-o", "--out", type=files.output_file, metavar="PATH", help=best)
+    add("--force", action="store_true", help="replace the file of --out if it exists")
+    add("--json", action="store_true", help="print the figures as JSON")
+    inputs.add_quiet(parser)
+
+
+def _run_levels(options: argparse.Namespace) -> int:
+    """Score the trees."""
+    if options.best_cut is None:
+        inputs.refuse_unused(options, ("max_clusters",), "without --best-cut")
+    else:
+        inputs.refuse_unused(options, ("remove_from", "max_trees", "policy"), "with --best-cut")
+    inputs.check_out(options, endings=trees.written_endings(options))
+    from pomdp_hier.analysis.levels import best_cut, score_by_levels
+
+    read = inputs.read_inputs(options)
+    settings = inputs.settings(options)
+    if options.best_cut is not None:
+        del settings["policy"]
+        cut = best_cut(read.features, read.tree, levels=options.best_cut, max_clusters=options.max_clusters, **settings)
+        tree, rows, text = cut.tree, cut.to_rows(), cut.summary()
+    else:
+        settings["progress"] = True
+        found = score_by_levels(
+            read.features, read.tree, remove_from=options.remove_from, limit=options.max_trees, **settings
+        )
+        tree, rows, text = found.trees[found.best], found.to_rows(), found.summary()
+    if options.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        for line in text.splitlines():
+            print(console.printable(line))
+    if options.out is not None:
+        write_file(options.out, trees.written_like_source(tree, options, options.out), replace=options.force)
+    return 0
+
+
+LEVELS = Command(
+    "levels",
+    "score a tree with fewer levels, or find the best cut of a dendrogram",
+    (
+        "printf 'x,y\\n1,0\\n9,1\\n0,1\\n1,9\\n' > points.csv",
+        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier levels points.csv - --best-cut 1",
+    ),
+    _configure_levels,
+    _run_levels,
+)
+
+
+_RULES = ("one-step", "optimal", "descend", "search-root", "hindsight")
+_PLANNED = ("expand", "max-0", "pouct", "pouct-environment")
+
+
+def _configure_policies(parser: argparse.ArgumentParser) -> None:
+    inputs.add_input_options(parser)
+    inputs.add_setting_options(parser)
+    add = parser.add_argument
+    add(
+        "--policy",
+        action="append",
+        metavar="NAME",
+        help=f"a policy to compare, may be given several times, the first is the baseline: {', '.join(_RULES)}; "
+        "level-N (descend to level N), look-ahead-N (plan N steps); and, planned in the POMDP of each item (slow): "
+        f"{', '.join(_PLANNED)} (default: {', '.join(_RULES)})",
+    )
+    add("--confidence", type=float, default=0.95, metavar="X", help="the level of the intervals (default: 0.95)")
+    add("--jobs", type=int, default=1, metavar="N", help="processes for planned policies, -1: one per CPU (default: 1)")
+    add("--seed", type=int, default=0, metavar="N", help="random seed of pouct (default: 0)")
+    add("--json", action="store_true", help="print the comparison as JSON")
+    inputs.add_quiet(parser)
+
+
+def _run_policies(options: argparse.Namespace) -> int:
+    """Compare the policies."""
+    names = list(dict.fromkeys(options.policy or _RULES))
+    planned = bool(set(names) & set(_PLANNED))
+    if not planned:
+        inputs.refuse_unused(options, ("jobs", "seed"), "on policies that are not planned for each item")
+    policies = {name: _policy(name, options.tie) for name in names}
+    from pomdp_hier.analysis.comparison import compare_search_policies
+
+    read = inputs.read_inputs(options)
+    table = compare_search_policies(
+        read.features,
+        read.tree,
+        policies,
+        confidence=options.confidence,
+        similarity=options.similarity,
+        delta=options.delta,
+        nu=options.nu,
+        tie=options.tie,
+        n_jobs=options.jobs,
+        random_state=options.seed if planned else None,
+        progress=True,
+    )
+    print(json.dumps(table.to_dict(), indent=1) if options.json else table)
+    return 0
+
+
+def _policy(name: str, tie: Any) -> Any:
+    """Return the policy of a name.
+
+    Raises:
+        ParameterError: There is none.
+    """
+    if name in _RULES:
+        return name
+    kind, _, number = name.rpartition("-")
+    if kind in ("level", "look-ahead") and number.isdecimal():
+        from pomdp_hier._engines.task import LookAhead
+        from pomdp_hier.hqs.policies import FixedLevel
+
+        return FixedLevel(int(number)) if kind == "level" else LookAhead(int(number), tie)
+    if name in ("expand", "max-0"):
+        from pomdp_hier.hqs.policies import paper_readings
+
+        return paper_readings(tie)[name]
+    if name in ("pouct", "pouct-environment"):
+        from pomdp_hier.hqs.policies import PlansInEnvironment
+        from pomdp_hier.planning.pomdp_py_planners import POUCT
+
+        return POUCT() if name == "pouct" else PlansInEnvironment(POUCT())
+    expected = ", ".join((*_RULES, "level-N", "look-ahead-N", *_PLANNED))
+    raise ParameterError(f"--policy {name}: expected one of {expected}")
+
+
+POLICIES = Command(
+    "policies",
+    "compare search policies on a hierarchy: values, differences and regret to the hindsight policy",
+    (
+        "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
+        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier policies points.csv -",
+        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier policies points.csv - --policy one-step --policy expand",
+    ),
+    _configure_policies,
+    _run_policies,
+)

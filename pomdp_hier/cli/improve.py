@@ -1,28 +1,21 @@
-"""``pomdp-hier improve``: a tree with a higher score, and its edits."""
+"""The commands that propose changes: ``improve`` for edits of a tree, and ``misfiled`` for items in the wrong place."""
 
 import argparse
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief
-from pomdp_hier.cli import console, files, inputs, signals, tables, trees
+from pomdp_hier.cli import console, files, inputs, trees
+from pomdp_hier.cli.console import Command
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
 
-NAME = "improve"
-SUMMARY = "find edits of a tree that raise its score, and write the better tree"
-EXAMPLES = (
-    "printf 'x,y\\n1,0\\n9,1\\n0,1\\n1,9\\n0,8\\n8,0\\n' > points.csv",
-    "echo '[[0,1,2],[3,4,5],[6,7]]' | pomdp-hier improve points.csv - --edits-out edits.csv --force",
-)
 
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
+def _configure_improve(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
     inputs.add_setting_options(parser, calibrated=True)
     add = parser.add_argument
@@ -46,19 +39,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--max-loss", type=inputs.amount, metavar="X", help=loss)
     folds = "number of cross-validation folds for the held-out gain; 0 to skip"
     inputs.add_count(parser, "--folds", folds, 5)
-    then = f"stop then, with the best tree so far; {signals.HELP}"
+    then = f"stop then, with the best tree so far; {console.SIGNALS_HELP}"
     add("--time-limit", type=inputs.amount, metavar="SECONDS", help=then)
     inputs.add_count(parser, "--seed", "random seed of the folds", 0)
     inputs.add_count(parser, "--top", "print N edits", 10)
     inputs.add_quiet(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def _run_improve(options: argparse.Namespace) -> int:
     """Improve the tree."""
     if options.out is not None:
-        tables.check_target(options.out, options.force, endings=trees.written_endings(options))
+        files.check_target(options.out, options.force, endings=trees.written_endings(options))
     if options.edits_out is not None:
-        tables.check_target(options.edits_out, options.force, option="--edits-out")
+        files.check_target(options.edits_out, options.force, option="--edits-out")
     if options.out is None and options.edits_out is None:
         inputs.refuse_unused(options, ("force",), "without --out or --edits-out")
     if options.folds == 0:
@@ -68,12 +61,12 @@ def run(options: argparse.Namespace) -> int:
 
     by_id = trees.read_names(options.names, options.name_columns)
     read = inputs.read_inputs(options)
-    with signals.may_end_search():
+    with console.may_end_search():
         found = improve(
             read.features,
             read.tree,
             kinds=[name.strip() for name in options.kinds.split(",")],
-            fixed=[_label(read.tree, text) for text in options.fixed],
+            fixed=[_fixed_label(read.tree, text) for text in options.fixed],
             fixed_levels=options.fixed_level,
             max_edits=options.max_edits,
             max_loss=options.max_loss,
@@ -87,16 +80,16 @@ def run(options: argparse.Namespace) -> int:
     found = found.renamed(by_id) if by_id else found
     if options.edits_out is not None:
         rows = found.to_rows()
-        tables.write_table(options.edits_out, {name: [row[name] for row in rows] for name in COLUMNS}, options.force)
+        files.write_table(options.edits_out, {name: [row[name] for row in rows] for name in COLUMNS}, options.force)
     if options.edits_out != "-":
         for line in found.summary(options.top).splitlines():
             print(console.printable(line))
     if options.out is not None:  # last, as the format may not be able to represent the tree
         write_file(options.out, trees.written_like_source(better, options, options.out), replace=options.force)
-    return signals.exit_code(found.status)
+    return console.exit_code(found.status)
 
 
-def _label(tree: "Hierarchy", text: str) -> Hashable:
+def _fixed_label(tree: "Hierarchy", text: str) -> Hashable:
     """Return the label of the node that a text names.
 
     Raises:
@@ -117,3 +110,109 @@ def _label(tree: "Hierarchy", text: str) -> Hashable:
         near = listed(get_close_matches(text, known) or known[:3])
         raise ParameterError(f"--fixed: got {brief(text)}; expected the id of a node. Nearest are {near}.")
     return found[0]
+
+
+IMPROVE = Command(
+    "improve",
+    "find edits of a tree that raise its score, and write the better tree",
+    (
+        "printf 'x,y\\n1,0\\n9,1\\n0,1\\n1,9\\n0,8\\n8,0\\n' > points.csv",
+        "echo '[[0,1,2],[3,4,5],[6,7]]' | pomdp-hier improve points.csv - --edits-out edits.csv --force",
+    ),
+    _configure_improve,
+    _run_improve,
+)
+
+
+def _configure_misfiled(parser: argparse.ArgumentParser) -> None:
+    inputs.add_input_options(parser)
+    parser.set_defaults(similarity="cosine")
+    add = parser.add_argument
+    table = "write the first items, one per row, to .csv, .parquet or .json; - is CSV on stdout"
+    add("-o", "--out", type=files.output_file, metavar="PATH", help=table)
+    add("--force", action="store_true", help="replace the file if it exists")
+    share = (
+        "select the longest list whose expected share of items in the right place is at most X under the model "
+        f"(default: 0.1); {console.SIGNALS_HELP}"
+    )
+    add("--expected-wrong", type=_share, default=0.1, metavar="X", help=share)
+    inputs.add_count(parser, "--limit", "write N items, selected or not", 100)
+    inputs.add_count(parser, "--top", "print N items", 10)
+    inputs.add_quiet(parser)
+
+
+def _run_misfiled(options: argparse.Namespace) -> int:
+    """Find the misfiled items."""
+    inputs.check_out(options)
+    if options.out is None:
+        inputs.refuse_unused(options, ("limit",), "without --out")
+    from pomdp_hier.filing import find_misfiled
+    from pomdp_hier.filing.result import COLUMNS
+
+    by_id = trees.read_names(options.names, options.name_columns)
+    read = inputs.read_inputs(options)
+    with console.may_end_search():
+        found = find_misfiled(read.features, read.tree, progress=True)
+    selected = found.select(options.expected_wrong, target=False)
+    printed = 0 if options.out == "-" else options.top
+    written = 0 if options.out is None else options.limit
+    rows = found.to_rows(max(printed, written), names=by_id, selected=selected.tolist())
+    if options.out is not None:
+        columns = {name: [row[name] for row in rows[:written]] for name in COLUMNS}
+        files.write_table(options.out, columns, options.force)
+    if options.out != "-":
+        for line in (
+            *found.sentences(by_id),
+            f"{len(selected):,} selected at an expected share of errors of {options.expected_wrong:g}",
+        ):
+            print(console.printable(line))
+        for row in rows[:printed]:
+            for line in _item_lines(row):
+                print(console.printable(line))
+    return console.exit_code(found.status)
+
+
+def _item_lines(row: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of one item: its probability, its place and the proposed one, each with similar items."""
+    mark = "*" if row["selected"] else " "
+    terms = "1 term" if row["n_terms"] == 1 else f"{row['n_terms']:,} terms"
+    yield f"{row['rank']:>3}.{mark}P {row['probability']:z.3f} {row['item_name']} ({terms})"
+    yield f"      in {row['source_path']}{_similar(row['similar_at_source'])}"
+    if not row["target_path"]:
+        yield "      odd: similar to no place"
+        return
+    second = f" or {row['second_target_path']}" if row["second_target_path"] else ""
+    target = f"{row['target_path']}{second} (P {row['target_probability']:z.3f})"
+    yield f"      to {target}{_similar(row['similar_at_target'])}"
+
+
+def _similar(names: str) -> str:
+    return f", beside {names}" if names else ""
+
+
+def _share(text: str) -> float:
+    """Return the argument of an option that is a share.
+
+    Example:
+        >>> _share("0.2")
+        0.2
+    """
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < 1:
+        raise argparse.ArgumentTypeError(f"got {brief(text)}; expected a number in [0, 1). Pass 0.1 for 10 %.")
+    return share
+
+
+MISFILED = Command(
+    "misfiled",
+    "find items in the wrong place, with probabilities, and the places where they belong",
+    (
+        "printf 'x,y\\n1,0\\n9,1\\n0,1\\n1,9\\n0,8\\n8,0\\n' > points.csv",
+        "echo '[[0,1,2],[3,4,5],[6,7]]' | pomdp-hier misfiled points.csv - -o misfiled.csv --force",
+    ),
+    _configure_misfiled,
+    _run_misfiled,
+)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._text import brief
-from pomdp_hier.cli import files, tables, tree_formats, trees
+from pomdp_hier.cli import files, tree_formats, trees
 from pomdp_hier.errors import DataWarning, FeatureError, HierarchyError, ParameterError, PomdpHierError
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def refuse_unused(options: argparse.Namespace, names: Sequence[str], why: str) -
 
 
 def check_out(options: argparse.Namespace, **endings: Any) -> None:
-    """Raise for an ``--out`` that cannot be written, or ``--force`` without it; see `tables.check_target`.
+    """Raise for an ``--out`` that cannot be written, or ``--force`` without it; see `files.check_target`.
 
     Raises:
         ParameterError: Its ending is unknown, or there is nothing to replace.
@@ -196,7 +196,7 @@ def check_out(options: argparse.Namespace, **endings: Any) -> None:
     if options.out is None:
         refuse_unused(options, ("force",), "without --out")
     else:
-        tables.check_target(options.out, options.force, **endings)
+        files.check_target(options.out, options.force, **endings)
 
 
 def _temperature(text: str) -> float | str:

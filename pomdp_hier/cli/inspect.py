@@ -1,29 +1,23 @@
-"""``pomdp-hier inspect``: the structure of a tree, and with features, where searchers get lost."""
+"""The commands that show a tree: ``inspect`` and ``report`` with what searchers do in it, and ``show`` as text."""
 
 import argparse
 import dataclasses
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pomdp_hier._text import counted
 from pomdp_hier.cli import console, files, inputs, trees
+from pomdp_hier.cli.console import Command
 
 if TYPE_CHECKING:
     from pomdp_hier.analysis.structure import StructureReport
     from pomdp_hier.hierarchy.tree import Hierarchy
 
-NAME = "inspect"
-SUMMARY = "say what is in a tree and, with features, where searchers get lost in it"
-EXAMPLES = (
-    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier inspect -",
-    "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
-    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier inspect - points.csv --delta 0.05",
-)
 
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
+def _configure_inspect(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     tree = "the hierarchy: JSON, Newick, a table, paths, a linkage matrix, or -"
     add("tree", type=files.input_file, metavar="TREE", help=tree)
@@ -39,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_quiet(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def _run_inspect(options: argparse.Namespace) -> int:
     """Inspect the tree."""
     by_id = trees.read_names(options.names, options.name_columns)
     if options.features is None:
@@ -192,3 +186,181 @@ _SECTIONS: dict[str, tuple[str, Callable[[Any, _Names], str]]] = {
         ),
     ),
 }
+
+
+INSPECT = Command(
+    "inspect",
+    "say what is in a tree and, with features, where searchers get lost in it",
+    (
+        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier inspect -",
+        "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
+        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier inspect - points.csv --delta 0.05",
+    ),
+    _configure_inspect,
+    _run_inspect,
+)
+
+
+_LARGE = 20_000
+_STEPS = 4
+_SHUFFLES, _CANDIDATES = (8, 3), (12, 6)  # up to so many items, and above: each of them is one scoring
+
+
+def _configure_report(parser: argparse.ArgumentParser) -> None:
+    inputs.add_input_options(parser)
+    inputs.add_setting_options(parser, calibrated=True)
+    add = parser.add_argument
+    add("-o", "--out", type=files.output_file, required=True, metavar="HTML", help="the file to write, .html")
+    add("--force", action="store_true", help="replace the file if it exists")
+    add("--title", metavar="TEXT", help="the heading (default: the names of the two files)")
+    few = f"{_SHUFFLES[0]}; {_SHUFFLES[1]} above {_LARGE:,} items"
+    inputs.add_count(parser, "--shuffles", f"number of shuffled trees for the baseline (default: {few})")
+    inputs.add_count(parser, "--n-moves", "maximum number of suggested moves, each scored", 5)
+    inputs.add_count(parser, "--n-edits", "instead of moves, at most N edits with a joint gain")
+    inputs.add_count(parser, "--max-rows", "maximum number of rows per table", 25)
+    inputs.add_quiet(parser)
+
+
+def _run_report(options: argparse.Namespace) -> int:
+    """Write the report."""
+    files.check_target(options.out, options.force, endings=(".html", ".htm"))
+    if options.n_edits is not None:
+        inputs.refuse_unused(options, ("n_moves",), "with --n-edits")
+    from pomdp_hier.analysis.baselines import appraise
+    from pomdp_hier.analysis.diagnosis import diagnose
+    from pomdp_hier.analysis.moves import suggest_moves
+    from pomdp_hier.improvement import improve
+    from pomdp_hier.report import write_report
+
+    by_id = trees.read_names(options.names, options.name_columns)
+    found = inputs.read_inputs(options)
+    X, tree = found.features, found.tree
+    large = tree.n_items > _LARGE
+    shuffles = _SHUFFLES[large] if options.shuffles is None else options.shuffles
+    settings = inputs.settings(options)
+    with console.steps("report", _STEPS) as step:
+        step("scoring the tree and shuffled trees")
+        appraisal = appraise(X, tree, n_shuffles=shuffles, **settings)
+        settings["delta"] = appraisal.result.config["delta"]
+        step("diagnosing lost items")
+        diagnosis = diagnose(X, tree, appraisal.result, **settings)
+        moves, improvement = [], None
+        if options.n_edits is not None:
+            step("improving the tree")
+            improvement = improve(X, tree, max_edits=options.n_edits, **settings)
+        elif options.n_moves:
+            step("trying moves")
+            candidates = max(options.n_moves, _CANDIDATES[large])
+            moves = suggest_moves(X, diagnosis, limit=options.n_moves, candidates=candidates, **settings)
+        step("writing the page")
+        page = write_report(
+            diagnosis,
+            options.out,
+            appraisal=appraisal,
+            moves=moves,
+            improvement=improvement,
+            names=by_id,
+            title=options.title or _title(options),
+            limit=options.max_rows,
+            replace=options.force,
+        )
+    calibrated = "" if appraisal.calibration is None else " (calibrated)"
+    print(f"HQS {appraisal.score:z.6f}, delta {settings['delta']:g}{calibrated}, rows joined by {found.joined}")
+    for sentence in appraisal.sentences():
+        print(f"  {sentence}")
+    console.note(f"written to {options.out}, {len(page.encode()) / 1e6:z.1f} MB", options)
+    return 0
+
+
+def _title(options: argparse.Namespace) -> str:
+    tree, features = ("standard input" if path == "-" else Path(path).name for path in (options.tree, options.features))
+    return f"How well does {tree} support the search in {features}?"
+
+
+REPORT = Command(
+    "report",
+    "write an HTML report: score, baselines, icicle, worst nodes, lost items, suggested moves",
+    (
+        "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
+        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier report points.csv - -o report.html",
+    ),
+    _configure_report,
+    _run_report,
+)
+
+
+_BUILT_IN = ("A", "B", "C", "D", "E", "dvd")
+
+
+def _configure_show(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "tree",
+        type=files.input_file,
+        metavar="TREE",
+        help="A to E (the paper's hierarchies), dvd (its first figure), a tree file, or - for standard input",
+    )
+    trees.add_tree_options(parser)
+    inputs.add_count(parser, "--max-lines", "show at most N clusters", 100)
+    inputs.add_count(parser, "--max-items", "name at most N items per cluster", 7)
+    parser.add_argument("--ascii", action="store_true", help="show without box characters")
+
+
+def _run_show(options: argparse.Namespace) -> int:
+    """Show the hierarchy."""
+    title, tree, names = _built_in(options) if options.tree in _BUILT_IN else _from_file(options)
+    from pomdp_hier._text import counted
+
+    n_clusters, n_leaves = int(tree.is_cluster.sum()), int(tree.is_leaf.sum())
+    print(
+        f"{title}: {counted(tree.n_items, 'item')}, {counted(n_clusters, 'cluster')}, {n_leaves:,} without "
+        f"clusters below, height {tree.height}"
+    )
+    print(
+        tree.to_text(
+            max_lines=options.max_lines,
+            max_items=options.max_items,
+            names=names,
+            ascii_only=options.ascii or not console.uses_unicode(sys.stdout),
+        )
+    )
+    return 0
+
+
+def _built_in(options: argparse.Namespace) -> "tuple[str, Hierarchy, Sequence[str]]":
+    """Return the title, the tree, and the names of all its nodes."""
+    inputs.refuse_unused(options, ("tree_format", "names", *trees.OF_TREES), "on a tree that is built in")
+    name: str = options.tree
+    from pomdp_hier.hqs.paper.examples import load_amazon12, load_dvd
+
+    if name == "dvd":
+        shelf = load_dvd()
+        n_items, n_nodes = shelf.hierarchy.n_items, shelf.hierarchy.n_nodes
+        genres = [shelf.categories[node] for node in range(n_items, n_nodes)]
+        return "The DVD shelf", shelf.hierarchy, [*shelf.names, *genres]
+    shop = load_amazon12()
+    tree = shop.hierarchies[name]
+    categories = shop.categories if name == "A" else {}
+    nodes = range(tree.n_items, tree.n_nodes)
+    clusters = [f"c{node - tree.n_items} {categories.get(node, '')}".rstrip() for node in nodes]
+    return f"Hier-{name}", tree, [*shop.names, *clusters]
+
+
+def _from_file(options: argparse.Namespace) -> "tuple[str, Hierarchy, Sequence[str]]":
+    from pomdp_hier.hierarchy.node_names import NodeNames
+
+    tree = trees.read_tree(options)
+    title = "Standard input" if options.tree == "-" else console.printable(options.tree)
+    return title, tree, NodeNames(tree, trees.read_names(options.names, options.name_columns), last_part=True)
+
+
+SHOW = Command(
+    "show",
+    "show a hierarchy as text, with the names of its items",
+    (
+        "pomdp-hier show A",
+        "pomdp-hier show dvd",
+        'echo \'[["r","a"],["r","b"]]\' | pomdp-hier show -',
+    ),
+    _configure_show,
+    _run_show,
+)

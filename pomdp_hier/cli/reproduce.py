@@ -5,14 +5,11 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pomdp_hier.cli.exit_codes import ExitCode
+from pomdp_hier.cli.console import Command, ExitCode
 
 if TYPE_CHECKING:
     from pomdp_hier.hqs.paper.reproduction import Figure, Reproduction
 
-NAME = "reproduce"
-SUMMARY = "print the paper's case study beside the computed values, and check every figure"
-EXAMPLES = ("pomdp-hier reproduce", "pomdp-hier reproduce --preset text", "pomdp-hier reproduce --json")
 
 _DELTA_NOTE = (
     "The paper's text says delta 0.01, but every figure that it prints needs 0.005. This is the preset",
@@ -24,8 +21,7 @@ _TEXT_NOTE = (
 )
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
+def _configure_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--preset",
         choices=("table", "text"),
@@ -35,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print every figure as JSON")
 
 
-def run(options: argparse.Namespace) -> int:
+def _run_reproduce(options: argparse.Namespace) -> int:
     """Print the case study; return 3 if a figure is not reproduced."""
     from pomdp_hier.hqs.paper.reproduction import reproduce
 
@@ -129,3 +125,12 @@ def _verdict(study: "Reproduction") -> Iterable[str]:
     yield f"{len(study.failures)} of {checked} figures do not come out as they should:"
     for figure in study.failures:
         yield f"  {figure.place}: expected {figure.expected}, got {figure.shown()}"
+
+
+REPRODUCE = Command(
+    "reproduce",
+    "print the paper's case study beside the computed values, and check every figure",
+    ("pomdp-hier reproduce", "pomdp-hier reproduce --preset text", "pomdp-hier reproduce --json"),
+    _configure_reproduce,
+    _run_reproduce,
+)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._text import brief
-from pomdp_hier.cli import console, files, inputs, tables, trees
+from pomdp_hier.cli import console, files, inputs, trees
+from pomdp_hier.cli.console import Command
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -18,14 +19,6 @@ if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
     from pomdp_hier.hqs.result import HQSResult
 
-NAME = "score"
-SUMMARY = "score a hierarchy: HQS overall and for every item"
-EXAMPLES = (
-    "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
-    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv -",
-    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv - --delta 0.005 --out items.csv --force",
-    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv - --sample-size 0.5 --seed 1",
-)
 
 _COUNTED = {
     "n_better_than_root": "with a value above that of searching the root",
@@ -35,8 +28,7 @@ _COUNTED = {
 _CHEAP, _SHUFFLES = 5_000, 8
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
+def _configure_score(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
     inputs.add_setting_options(parser, calibrated=True)
     add = parser.add_argument
@@ -70,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_quiet(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def _run_score(options: argparse.Namespace) -> int:
     """Score the hierarchy."""
     _check_usage(options)
     said = _distributed(options) if options.dask is not None else _evaluated(options)
@@ -79,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     by_id = trees.read_names(options.names, options.name_columns)
     names = [by_id.get(str(name), label_text(name)) for name in said.ids]
     if options.out is not None:
-        tables.write_table(options.out, _item_table(said, names if by_id else None), options.force)
+        files.write_table(options.out, _item_table(said, names if by_id else None), options.force)
     if options.out != "-":
         for line in _lines(said, names, options):
             print(line)
@@ -302,3 +294,17 @@ def _counts(result: "HQSResult", tree: "Hierarchy") -> dict[str, int]:
         "n_worse_than_root": int((result.values < 0).sum()),
         "n_stopped_at_root": int((result.stop_nodes == tree.root).sum()),
     }
+
+
+SCORE = Command(
+    "score",
+    "score a hierarchy: HQS overall and for every item",
+    (
+        "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
+        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv -",
+        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv - --delta 0.005 --out items.csv --force",
+        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv - --sample-size 0.5 --seed 1",
+    ),
+    _configure_score,
+    _run_score,
+)

@@ -45,7 +45,7 @@ def test_bash_completes_commands_options_choices_and_files(script, tmp_path):
         )
         return set(done.stdout.split())
 
-    assert offered("") == {command.NAME for command in cli._COMMANDS}
+    assert offered("") == {command.name for command in cli._COMMANDS}
     assert offered("re") == {"report", "reproduce"}
     assert offered("score", "--ti") == {"--tie"}
     assert {"--tie", "--delta", "--singletons", "--no-singletons", "-h"} <= offered("score", "x.npy", "-")
@@ -59,7 +59,7 @@ def test_bash_completes_commands_options_choices_and_files(script, tmp_path):
 def test_every_command_is_in_every_completion(script, shell):
     path = script(shell)
     text = path.read_text(encoding="utf-8")
-    assert all(command.NAME in text for command in cli._COMMANDS)
+    assert all(command.name in text for command in cli._COMMANDS)
     program = shutil.which(shell)
     if program is not None and shell != "tcsh":
         subprocess.run([program, "-n", path], check=True)

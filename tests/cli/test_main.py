@@ -25,11 +25,11 @@ def test_help_and_version_name_every_command(capsys):
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
     for command in cli._COMMANDS:
-        assert command.NAME in out
-        assert main([command.NAME, "--help"]) == 0
+        assert command.name in out
+        assert main([command.name, "--help"]) == 0
         said = capsys.readouterr().out
         assert "examples:" in said
-        assert f"pomdp-hier {command.NAME}" in said
+        assert f"pomdp-hier {command.name}" in said
         assert max(map(len, said.splitlines())) <= 100
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.strip() == f"pomdp-hier {__version__}"
@@ -56,7 +56,7 @@ def test_the_examples_in_the_help_work_when_pasted(tmp_path):
     shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pomdp_hier "$@"\n', encoding="utf-8")
     shim.chmod(0o755)
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
-    lines = [line for command in cli._COMMANDS for line in command.EXAMPLES]
+    lines = [line for command in cli._COMMANDS for line in command.examples]
     done = subprocess.run(
         ["/bin/sh", "-e"],
         input="\n".join(lines).encode(),
@@ -73,7 +73,7 @@ def test_a_warning_is_one_line(monkeypatch, capsys):
         warnings.warn("two\nlines", DataWarning, stacklevel=2)
         return 0
 
-    monkeypatch.setattr(cli.show, "run", warn)
+    monkeypatch.setattr(cli.inspect.SHOW, "run", warn)
     assert main(["show", "A"]) == 0
     assert capsys.readouterr().err == "warning: two lines\n"
 
@@ -92,7 +92,7 @@ def test_what_ends_a_command_is_one_line(monkeypatch, capsys, error, code, said)
         raise error
 
     monkeypatch.setattr(cli.console, "silence", lambda: None)
-    monkeypatch.setattr(cli.show, "run", end)
+    monkeypatch.setattr(cli.inspect.SHOW, "run", end)
     assert main(["show", "A"]) == code
     err = capsys.readouterr().err
     assert err.startswith(said)

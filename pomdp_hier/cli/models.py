@@ -1,0 +1,344 @@
+"""The commands on models: ``check`` for issues, ``solve`` for bounds, and ``verify`` for certificates."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pomdp_hier._io.formats import decoding
+from pomdp_hier._text import brief, counted
+from pomdp_hier.cli import console, files, inputs, trees
+from pomdp_hier.cli.console import Command, ExitCode
+from pomdp_hier.errors import Argument, CertificateError, ParameterError
+
+if TYPE_CHECKING:
+    from pomdp_hier.beliefs.comparison import UpdaterComparison
+    from pomdp_hier.planning.certificates.verify import VerifiedBounds
+    from pomdp_hier.planning.point_based.solution import Solution
+    from pomdp_hier.pomdp.problem import POMDP
+
+
+def _configure_check(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    model = "a .pomdp file; its array updates are compared with Bayes' rule"
+    add("problem", type=files.input_file, metavar="FILE", nargs="?", help=model)
+    add(
+        "--hierarchy",
+        nargs=2,
+        type=files.input_file,
+        metavar=("FEATURES", "TREE"),
+        help="the search in a hierarchy: the closed-form belief of each item is compared with Bayes' rule",
+    )
+    inputs.add_reading_options(parser)
+    inputs.add_setting_options(parser, ties=False)
+    add("--check-items", type=int, default=20, metavar="N", help="check N items at equal distances (default: 20)")
+    depth = "maximum length of a history (default: 4, or 1 more than the height of the hierarchy)"
+    add("--depth", type=int, metavar="N", help=depth)
+    add(
+        "--tolerance",
+        type=float,
+        default=1e-12,
+        metavar="X",
+        help="maximum difference (default: 1e-12)",
+    )
+    add("--max-histories", type=int, default=10_000, metavar="N", help="maximum number of histories (default: 10000)")
+    inputs.add_quiet(parser)
+
+
+def _run_check(options: argparse.Namespace) -> int:
+    """Check the model, and return 3 if it has an issue."""
+    if (options.problem is None) == (options.hierarchy is None):
+        raise ParameterError(
+            "FILE: got "
+            + ("nothing" if options.problem is None else "both FILE and --hierarchy")
+            + "; expected one model. Give a .pomdp FILE or --hierarchy FEATURES TREE."
+        )
+    if options.hierarchy is None:
+        names = (*inputs.OF_FEATURES, *inputs.OF_SETTINGS, "tree_format", "names", *trees.OF_TREES, "check_items")
+        inputs.refuse_unused(options, names, "on a .pomdp file")
+    if options.check_items < 1:
+        raise ParameterError(f"--check-items: got {options.check_items}; expected an integer of at least 1")
+    return _check_file(options) if options.hierarchy is None else _check_hierarchy(options)
+
+
+def _check_file(options: argparse.Namespace) -> int:
+    from pomdp_hier.beliefs.updaters import BayesUpdater, TabularUpdater
+    from pomdp_hier.pomdp.pomdp_file import read_pomdp
+
+    problem = read_pomdp(options.problem)
+    print(
+        f"{console.printable(options.problem)}: {counted(len(problem.states), 'state')}, "
+        f"{counted(len(problem.all_actions), 'action')}, {counted(len(problem.all_observations), 'observation')}, "
+        f"discount {problem.discount}"
+    )
+    sound = _print_issues(problem)
+    agreement = _compare_updates(BayesUpdater(problem), TabularUpdater(problem), problem, options.depth or 4, options)
+    print("Array updates compared with Bayes' rule:")
+    print(agreement)
+    return ExitCode.DONE if sound and agreement.agrees else ExitCode.CHECK_FAILED
+
+
+def _check_hierarchy(options: argparse.Namespace) -> int:
+    import numpy as np
+
+    from pomdp_hier._progress import shown_progress
+    from pomdp_hier.beliefs.updaters import BayesUpdater
+    from pomdp_hier.features.affinity import affinity
+    from pomdp_hier.hqs.item_search import search_environment, search_problem
+    from pomdp_hier.hqs.model import ClosedFormUpdater
+
+    options.features, options.tree = options.hierarchy
+    read = inputs.read_inputs(options)
+    tree = read.tree
+    known = affinity(read.features, tree, options.similarity)
+    chosen = np.unique(np.linspace(0, tree.n_items - 1, min(options.check_items, tree.n_items)).round().astype(int))
+    sound, n_histories, n_skipped, largest = True, 0, 0, 0.0
+    depth = options.depth or int(tree.height) + 1
+    with shown_progress(True, "check", "item", len(chosen), leave=False) as bar:
+        for item in chosen.tolist():
+            problem = search_problem(known, tree, item, delta=options.delta, nu=options.nu)
+            environment = search_environment(known, tree, item, delta=options.delta, nu=options.nu)
+            agreement = _compare_updates(BayesUpdater(problem), ClosedFormUpdater(problem), problem, depth, options)
+            n_histories, n_skipped = n_histories + agreement.n_compared, n_skipped + agreement.n_skipped
+            largest = max(largest, agreement.max_difference, agreement.max_evidence_difference or 0.0)
+            sound_models = _print_issues(problem, quiet=True) and _print_issues(environment, quiet=True)
+            if not (sound_models and agreement.agrees):
+                sound = False
+                print(f"item {console.printable(str(read.ids[item]))}:\n{agreement}")
+            bar.update()
+    left_out = f", at least {n_skipped:,} skipped" if n_skipped else ""
+    print(
+        f"{len(chosen):,} of {tree.n_items:,} items: closed form compared with Bayes' rule on {n_histories:,} histories"
+        f"{left_out}; largest difference {largest:.3g} (tolerance {options.tolerance:g}): "
+        + ("they agree" if sound else "CHECK FAILED")
+    )
+    return ExitCode.DONE if sound else ExitCode.CHECK_FAILED
+
+
+def _compare_updates(
+    reference: Any, candidate: Any, problem: "POMDP", depth: int, options: argparse.Namespace
+) -> "UpdaterComparison":
+    from pomdp_hier.beliefs.comparison import compare_updaters
+
+    return compare_updaters(
+        reference,
+        candidate,
+        problem,
+        depth=depth,
+        tolerance=options.tolerance,
+        max_histories=options.max_histories,
+    )
+
+
+def _print_issues(problem: "POMDP", quiet: bool = False) -> bool:
+    """Print the issues of a model, and return whether there are none."""
+    from pomdp_hier.pomdp.checks import check_problem
+
+    issues = check_problem(problem)
+    for issue in issues[:50]:
+        print(console.printable(str(issue)))
+    if len(issues) > 50:
+        print(f"... and {len(issues) - 50:,} more issues")
+    if not issues and not quiet:
+        print("no issues")
+    return not issues
+
+
+CHECK = Command(
+    "check",
+    "list the issues of a model, and compare its belief updates with Bayes' rule",
+    (
+        "printf 'discount: 0.9\\nstates: 2\\nactions: 1\\nobservations: 2\\n' > walk.pomdp",
+        "printf 'values: reward\\nT: 0 uniform\\nO: 0 uniform\\nR: 0 : * : * : * 1\\n' >> walk.pomdp",
+        "pomdp-hier check walk.pomdp",
+        "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv; echo '[[0,1],[2,3],[4,5]]' > tree.json",
+        "pomdp-hier check --hierarchy points.csv tree.json --delta 0.5",
+    ),
+    _configure_check,
+    _run_check,
+)
+
+
+def _configure_solve(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("problem", type=files.input_file, metavar="MODEL", help="a .pomdp file")
+    add("--precision", type=float, default=1e-2, metavar="X", help="stop at this gap of the bounds (default: 0.01)")
+    seconds = f"stop after this number of CPU seconds (default: no limit); {console.SIGNALS_HELP}"
+    add("--time-limit", type=inputs.amount, metavar="SECONDS", help=seconds)
+    add("--memory-limit", type=inputs.amount, metavar="MB", help="stop at this number of megabytes (default: no limit)")
+    add("--horizon", type=int, metavar="N", help="the number of actions (default: infinite)")
+    proof = "write the proof of the bounds as JSON, for pomdp-hier verify"
+    add("--certificate", type=files.output_file, metavar="FILE", help=proof)
+    policy = "write the policy: .alpha, .pg, .dot, or .policy for SARSOP's XML"
+    add("--policy-out", type=files.output_file, metavar="FILE", help=policy)
+    add("--force", action="store_true", help="replace files that exist")
+    inputs.add_quiet(parser)
+    add("--json", action="store_true", help="print bounds and their history as JSON")
+
+
+def _run_solve(options: argparse.Namespace) -> int:
+    """Solve, print the bounds, and write the requested files."""
+    for option, path, endings in (
+        ("--certificate", options.certificate, None),
+        ("--policy-out", options.policy_out, (".alpha", ".pg", ".dot", ".policy")),
+    ):
+        if path is not None:
+            files.check_target(path, options.force, endings=endings, option=option)
+    from pomdp_hier._io.writing import write_file
+    from pomdp_hier.planning import solve
+    from pomdp_hier.pomdp.pomdp_file import read_pomdp
+
+    problem = read_pomdp(options.problem)
+    with console.may_end_search():
+        solution = solve(
+            problem,
+            precision=options.precision,
+            time_limit=options.time_limit,
+            memory_limit=None if options.memory_limit is None else options.memory_limit * 1e6,
+            horizon=options.horizon,
+            progress=True,
+        )
+    if options.certificate is not None:
+        write_file(options.certificate, json.dumps(solution.certificate()) + "\n")
+    if options.policy_out is not None:
+        _write_policy(solution, options)
+    print(json.dumps(_solution_values(solution)) if options.json else _solution_lines(solution, problem))
+    return console.exit_code(solution.status)
+
+
+def _solution_values(solution: "Solution") -> dict[str, Any]:
+    names = ("seconds", "backups", "lower", "upper", "n_bytes")
+    return {
+        "lower": solution.lower,
+        "upper": solution.upper,
+        "gap": solution.gap,
+        "status": solution.status,
+        "history": [{name: getattr(entry, name) for name in names} for entry in solution.history],
+    }
+
+
+def _solution_lines(solution: "Solution", problem: "POMDP") -> str:
+    last = solution.history[-1]
+    first = solution.policy.decide(problem).action
+    return "\n".join(
+        [
+            f"lower {solution.lower:.9g}",
+            f"upper {solution.upper:.9g}",
+            f"gap   {solution.gap:.3g} ({solution.status})",
+            f"first action {console.printable(str(first))}",
+            f"{last.backups:,} backups, {last.seconds:.3g} s, {last.n_bytes / 1e6:.3g} MB",
+        ]
+    )
+
+
+def _write_policy(solution: "Solution", options: argparse.Namespace) -> None:
+    """Write the policy in the format of the file's ending."""
+    from pomdp_hier._io.writing import write_file
+    from pomdp_hier.planning import AlphaVectorPolicy, write_policy
+
+    ending = Path(options.policy_out).suffix.lower()
+    if ending == ".pg":
+        write_policy(solution.controller(), options.policy_out)
+    elif ending == ".dot":
+        write_file(options.policy_out, solution.controller().to_dot() + "\n")
+    else:
+        import numpy as np
+
+        index = solution.problem.compiled.action_index
+        actions = np.array([index[a] for a in solution.alpha_actions], dtype=np.int64)
+        write_policy(AlphaVectorPolicy(solution.alpha_vectors, actions), options.policy_out)
+
+
+SOLVE = Command(
+    "solve",
+    "bound the optimal value of a .pomdp file from both sides, with a policy and a proof",
+    (
+        "printf 'discount: 0.9\\nstates: 2\\nactions: 2\\nobservations: 2\\n' > walk.pomdp",
+        "printf 'values: reward\\nT: * uniform\\nO: * identity\\nR: 1 : 0 : * : * 1\\n' >> walk.pomdp",
+        "pomdp-hier solve walk.pomdp --time-limit 10 --certificate walk.json",
+        "pomdp-hier verify walk.json walk.pomdp",
+    ),
+    _configure_solve,
+    _run_solve,
+)
+
+
+def _configure_verify(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    proof = "the JSON file that pomdp-hier solve --certificate wrote"
+    start = 'the belief to start from, as {"STATE": 0.5, ...} (default: the initial belief)'
+    add("certificate", type=files.input_file, metavar="CERTIFICATE", help=proof)
+    add("problem", type=files.input_file, metavar="MODEL", help="the .pomdp file of the problem")
+    add("--belief", metavar="JSON", help=start)
+    add("--json", action="store_true", help="print the bounds as JSON, with fractions")
+
+
+def _run_verify(options: argparse.Namespace) -> int:
+    """Verify the certificate; return 3 if it does not prove its bounds."""
+    from pomdp_hier.planning.certificates import verify
+    from pomdp_hier.pomdp.pomdp_file import read_pomdp
+
+    problem = read_pomdp(options.problem)
+    belief = None if options.belief is None else _belief(options.belief, {str(s): s for s in problem.states})
+    try:
+        bounds = verify(_read_certificate(options.certificate), problem, belief=belief)
+    except CertificateError as error:
+        return console.fail(error, ExitCode.CHECK_FAILED)
+    if options.json:
+        print(json.dumps(_bounds_values(bounds)))
+    else:
+        print(f"{console.printable(options.problem)}: {bounds}")
+    return ExitCode.DONE
+
+
+def _bounds_values(bounds: "VerifiedBounds") -> dict[str, Any]:
+    from pomdp_hier.planning.certificates.exact_model import as_fraction
+
+    return {
+        "problem": bounds.problem,
+        "belief": {str(state): str(as_fraction(p, "belief")) for state, p in bounds.belief.items()},
+        "horizon": bounds.horizon,
+        "discount": str(bounds.discount),
+        "lower": str(bounds.lower),
+        "upper": str(bounds.upper),
+    }
+
+
+def _belief(text: str, states: dict[str, Any]) -> dict[Any, Any]:
+    """Return the belief of an option, with the problem's own states for their names.
+
+    Raises:
+        ParameterError: The text is not a JSON object.
+    """
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise ParameterError(Argument("belief"), f': got {brief(text)}; expected a JSON object, such as {{"STATE": 1}}')
+    return {states.get(name, name): probability for name, probability in given.items()}
+
+
+def _read_certificate(path: str) -> Any:
+    """Return the content of a JSON file.
+
+    Raises:
+        CertificateError: It is not JSON.
+    """
+    content = Path(path).read_bytes()
+    with decoding(path, CertificateError, "the JSON of a certificate", "Write it again with pomdp-hier solve"):
+        return json.loads(content)
+
+
+VERIFY = Command(
+    "verify",
+    "check that a certificate proves its bounds on a problem's optimal value",
+    (
+        "printf 'discount: 0.9\\nstates: 2\\nactions: 2\\nobservations: 2\\n' > walk.pomdp",
+        "printf 'values: reward\\nT: * uniform\\nO: * identity\\nR: 1 : 0 : * : * 1\\n' >> walk.pomdp",
+        "pomdp-hier solve walk.pomdp --certificate proof.json",
+        "pomdp-hier verify proof.json walk.pomdp",
+    ),
+    _configure_verify,
+    _run_verify,
+)
