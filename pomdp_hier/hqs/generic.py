@@ -4,18 +4,19 @@ It is the reference for the vectorised engines, and it runs policies that are no
 """
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pomdp_hier._arrays import Ints
+from pomdp_hier._io.checkpoint import Checkpoint, fingerprint
 from pomdp_hier._jobs import in_processes
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._version import __version__
 from pomdp_hier.features.items import ItemFeatures
-from pomdp_hier.hqs.checkpoint import Checkpoint, Row, fingerprint
 from pomdp_hier.hqs.inputs import Prepared
 from pomdp_hier.hqs.item_search import search_models
 from pomdp_hier.hqs.model import END, SearchState
@@ -133,7 +134,7 @@ def score_generic(prepared: Prepared, run: Run, items: Ints) -> HQSResult:
         rows = _finish(job, chosen, {}, None, run)
     else:
         key = job.key(run.policy_version)
-        with Checkpoint.open(run.checkpoint, key, hierarchy.n_items, hierarchy.n_nodes) as saved:
+        with Checkpoint.open(run.checkpoint, key, Row, possible_in(hierarchy.n_items, hierarchy.n_nodes)) as saved:
             rows = _finish(job, chosen, saved.rows, saved, run)
     nodes = np.array([row.node for row in rows], dtype=np.int64)
     return HQSResult(
@@ -143,6 +144,28 @@ def score_generic(prepared: Prepared, run: Run, items: Ints) -> HQSResult:
         path_probabilities=np.array([row.probability for row in rows]),
         rewards=np.array([row.reward for row in rows]),
         config={**settings.record(), "engine": "generic", "policy_seed": run.policy_seed},
+    )
+
+
+class Row(NamedTuple):
+    """The result of the search for one item, as a checkpoint holds it."""
+
+    item: int
+    value: float
+    node: int
+    probability: float
+    reward: float
+
+
+def possible_in(n_items: int, n_nodes: int) -> Callable[[Row], bool]:
+    """Return the function that tells whether a search in a tree of this size can have a result."""
+    slack = 1e-9
+    return lambda row: (
+        0 <= row.item < n_items
+        and 0 <= row.node < n_nodes
+        and -slack <= row.probability <= 1 + slack
+        and -1 - slack <= row.value <= row.reward + slack
+        and math.isfinite(row.reward)
     )
 
 
@@ -199,7 +222,9 @@ class _Job:
         )
 
 
-def _finish(job: _Job, items: Sequence[int], done: dict[int, Row], saved: Checkpoint | None, run: Run) -> list[Row]:
+def _finish(
+    job: _Job, items: Sequence[int], done: dict[int, Row], saved: Checkpoint[Row] | None, run: Run
+) -> list[Row]:
     """Return the rows of these items in order, and run those that are not done."""
     rows = {item: done[item] for item in items if item in done}
     waiting = [item for item in dict.fromkeys(items) if item not in rows]

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from pomdp_hier._io.checkpoint import Checkpoint, fingerprint
 from pomdp_hier.errors import CheckpointError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.checkpoint import Checkpoint, Row, fingerprint
+from pomdp_hier.hqs.generic import Row, possible_in
 from pomdp_hier.hqs.model import three_node
 from pomdp_hier.hqs.policies import OptimalSearch
 from pomdp_hier.hqs.score import evaluate
@@ -26,12 +27,12 @@ SIZE = (5, 8)
 
 
 def write(path, rows=ROWS, key="key"):
-    with Checkpoint.open(path, key, *SIZE) as checkpoint:
+    with Checkpoint.open(path, key, Row, possible_in(*SIZE)) as checkpoint:
         checkpoint.append(rows)
 
 
 def read(path, key="key"):
-    with Checkpoint.open(path, key, *SIZE) as checkpoint:
+    with Checkpoint.open(path, key, Row, possible_in(*SIZE)) as checkpoint:
         return [checkpoint.rows[item] for item in sorted(checkpoint.rows)]
 
 
@@ -146,17 +147,18 @@ def test_a_row_that_is_there_already_is_refused(tmp_path):
 
 def test_two_runs_cannot_share_a_file(tmp_path):
     with (
-        Checkpoint.open(tmp_path / "run", "key", *SIZE),
+        Checkpoint.open(tmp_path / "run", "key", Row, possible_in(*SIZE)),
         pytest.raises(CheckpointError, match="another process is writing"),
-        Checkpoint.open(tmp_path / "run", "key", *SIZE),
+        Checkpoint.open(tmp_path / "run", "key", Row, possible_in(*SIZE)),
     ):
         pass
 
 
 KILLED = """
 import sys
-from pomdp_hier.hqs.checkpoint import Checkpoint, Row
-with Checkpoint.open(sys.argv[1], "key", 10**6, 10**6) as checkpoint:
+from pomdp_hier._io.checkpoint import Checkpoint
+from pomdp_hier.hqs.generic import Row, possible_in
+with Checkpoint.open(sys.argv[1], "key", Row, possible_in(10**6, 10**6)) as checkpoint:
     for item in range(10**6):
         checkpoint.append([Row(item, 0.25, item, 0.5, 0.9)])
         print(item, flush=True)
@@ -173,7 +175,7 @@ def test_a_killed_run_loses_nothing_that_it_finished(tmp_path):
                 last = int(run.stdout.readline())
             run.send_signal(signal.SIGKILL)
             last = max([last, *map(int, run.stdout.read().split(b"\n")[:-1])])
-        with Checkpoint.open(path, "key", 10**6, 10**6) as checkpoint:
+        with Checkpoint.open(path, "key", Row, possible_in(10**6, 10**6)) as checkpoint:
             assert len(checkpoint.rows) in (last + 1, last + 2)  # the last may be written and not yet told
             assert set(checkpoint.rows) == set(range(len(checkpoint.rows)))
 
@@ -213,7 +215,7 @@ def test_fingerprints_tell_values_apart(tmp_path):
 @pytest.mark.slow
 def test_fingerprints_do_not_depend_on_the_process():
     code = (
-        "import numpy as np; from pomdp_hier.hqs.checkpoint import fingerprint; "
+        "import numpy as np; from pomdp_hier._io.checkpoint import fingerprint; "
         "print(fingerprint(a={'x', 'y', 'z'}, b=np.arange(4), c={'k': np.linalg.norm}))"
     )
     keys = {

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from pomdp_hier._arguments import check_integer
+from pomdp_hier._io.checkpoint import Checkpoint
 from pomdp_hier.errors import CheckpointError, DataWarning, MissingExtraError, ModelError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.checkpoint import Checkpoint, Row
+from pomdp_hier.hqs.generic import Row, possible_in
 from pomdp_hier.hqs.guidance import Calibration, TreeCalibration
 from pomdp_hier.hqs.inputs import as_trees, calibrate_delta
 from pomdp_hier.hqs.model import search_environment_from_guidance, search_problem_from_guidance
@@ -74,10 +75,10 @@ def test_a_checkpoint_names_its_file_first(tmp_path):
 
     def refused(change):
         path.unlink(missing_ok=True)
-        with Checkpoint.open(path, "f" * 40, 5, 8) as checkpoint:
+        with Checkpoint.open(path, "f" * 40, Row, possible_in(5, 8)) as checkpoint:
             checkpoint.append([Row(3, 0.1, 6, 0.5, 0.9)])
         change()
-        with pytest.raises(CheckpointError) as error, Checkpoint.open(path, "b" * 40, 5, 8):
+        with pytest.raises(CheckpointError) as error, Checkpoint.open(path, "b" * 40, Row, possible_in(5, 8)):
             pass
         assert str(error.value).startswith(f"{path}: ")
         return str(error.value).removeprefix(f"{path}: ")

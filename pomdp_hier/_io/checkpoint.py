@@ -1,24 +1,23 @@
-"""Checkpoint of a long run over items: finished rows in an SQLite file.
+"""Checkpoint of a long run: finished rows in an SQLite file.
 
 It protects against killed processes, full disks and power failures: each batch of rows is written completely or not at
 all. It detects concurrent runs on one file, truncated or changed files, and data or settings of another run. SQLite
-checks the structure, each row has a checksum, and rows are checked against the tree.
+checks the structure, each row has a checksum, and the run checks that each row is possible.
 
 It does not detect changed code of a policy, updater or similarity with the same name and state, or changed globals.
 Distinguish such runs by ``policy_version``. A checksum detects damage, not forgery. While it is written, the file has a
 ``-journal`` beside it; move both or neither.
 """
 
-import math
 import os
 import pickle
 import sqlite3
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, TypeVar, get_type_hints
 
 from pomdp_hier._imports import from_extra
 from pomdp_hier._text import brief
@@ -26,59 +25,54 @@ from pomdp_hier.errors import CheckpointError, ParameterError
 
 _APPLICATION, _FORMAT = 0x484F5353, 1
 _OTHER = "Pass another path, or delete the file to start again."
-_TABLES = """
-    CREATE TABLE run (key TEXT NOT NULL);
-    CREATE TABLE rows (
-        item INTEGER PRIMARY KEY, value REAL, node INTEGER, probability REAL, reward REAL, checksum INTEGER
-    );
-"""
+_SQL = {int: "INTEGER", float: "REAL", bytes: "BLOB", str: "TEXT"}
+_PACK: Mapping[type, Callable[[Any], bytes]] = {
+    int: lambda field: struct.pack("<q", field),
+    float: lambda field: struct.pack("<d", field),
+    bytes: lambda field: struct.pack("<q", len(field)) + field,
+    str: lambda field: struct.pack("<q", len(field)) + field.encode(),
+}
+
+Row = TypeVar("Row", bound=tuple[Any, ...])
 
 
-class Row(NamedTuple):
-    """The result of the search for one item."""
-
-    item: int
-    value: float
-    node: int
-    probability: float
-    reward: float
-
-    @property
-    def checksum(self) -> int:
-        """The CRC-32 of its bits."""
-        return zlib.crc32(struct.pack("<qdqdd", *self))
-
-
-class Checkpoint:
-    """The finished rows of a run, by item.
+class Checkpoint(Generic[Row]):
+    """The finished rows of a run, by their first field.
 
     Attributes:
         rows: The finished rows.
 
     Example:
         >>> import tempfile
+        >>> from typing import NamedTuple
+        >>> class Square(NamedTuple):
+        ...     number: int
+        ...     square: float
         >>> folder = tempfile.TemporaryDirectory()
-        >>> with Checkpoint.open(folder.name + "/run", "abc", n_items=4, n_nodes=7) as checkpoint:
-        ...     checkpoint.append([Row(3, 0.5, 4, 1.0, 0.5)])
-        >>> with Checkpoint.open(folder.name + "/run", "abc", n_items=4, n_nodes=7) as checkpoint:
+        >>> with Checkpoint.open(folder.name + "/run", "abc", Square, lambda row: row.square >= 0) as checkpoint:
+        ...     checkpoint.append([Square(3, 9.0)])
+        >>> with Checkpoint.open(folder.name + "/run", "abc", Square, lambda row: row.square >= 0) as checkpoint:
         ...     checkpoint.rows
-        {3: Row(item=3, value=0.5, node=4, probability=1.0, reward=0.5)}
+        {3: Square(number=3, square=9.0)}
         >>> folder.cleanup()
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, rows: dict[int, Row]) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, rows: dict[Any, Row]) -> None:
         self.rows = rows
         self._path, self._connection = path, connection
 
     @classmethod
     @contextmanager
-    def open(cls, path: str | os.PathLike[str], key: str, n_items: int, n_nodes: int) -> Iterator["Checkpoint"]:
+    def open(
+        cls, path: str | os.PathLike[str], key: str, kind: type[Row], possible: Callable[[Row], bool]
+    ) -> Iterator["Checkpoint[Row]"]:
         """Yield the checkpoint at the path, new or resumed, locked against other processes until the block ends.
 
         Args:
             path: The file.
             key: The `fingerprint` of the run.
-            n_items, n_nodes: Sizes of the tree, to check the rows.
+            kind: The named tuple of a row; its fields are int, float, str or bytes, and the first one identifies it.
+            possible: Returns whether a run can have written a row.
 
         Raises:
             CheckpointError: The file belongs to another run, is damaged, is in use, or cannot be opened.
@@ -91,7 +85,7 @@ class Checkpoint:
                 connection.execute("PRAGMA locking_mode = EXCLUSIVE")
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.execute("BEGIN EXCLUSIVE")
-                rows = _read(connection, target, key, n_items, n_nodes)
+                rows = _read(connection, target, key, kind, possible)
                 connection.execute("COMMIT")
             yield cls(target, connection, rows)
 
@@ -102,12 +96,18 @@ class Checkpoint:
             CheckpointError: They cannot be written. Earlier rows stay, and the run can be resumed.
         """
         finished = list(rows)
+        marks = ", ".join("?" * (1 + len(finished[0]))) if finished else ""
         with _sqlite_errors(self._path), self._connection:
             self._connection.execute("BEGIN")
             self._connection.executemany(
-                "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)", [(*row, row.checksum) for row in finished]
+                f"INSERT INTO rows VALUES ({marks})", [(*row, _checksum(row)) for row in finished]
             )
-        self.rows.update({row.item: row for row in finished})
+        self.rows.update({row[0]: row for row in finished})
+
+
+def _checksum(row: tuple[Any, ...]) -> int:
+    """Return the CRC-32 of the bits of a row."""
+    return zlib.crc32(b"".join(_PACK[type(field)](field) for field in row))
 
 
 @contextmanager
@@ -127,8 +127,11 @@ def _sqlite_errors(path: Path) -> Iterator[None]:
         raise CheckpointError(f"{path}: {reasons.get(code, f'the file is damaged ({error}). {_OTHER}')}") from error
 
 
-def _read(connection: sqlite3.Connection, path: Path, key: str, n_items: int, n_nodes: int) -> dict[int, Row]:
-    """Return the rows by item; create the tables of a new file."""
+def _read(
+    connection: sqlite3.Connection, path: Path, key: str, kind: type[Row], possible: Callable[[Row], bool]
+) -> dict[Any, Row]:
+    """Return the rows by their first field; create the tables of a new file."""
+    columns = get_type_hints(kind)
 
     def pragma(name: str) -> Any:
         return connection.execute(f"PRAGMA {name}").fetchone()[0]
@@ -138,8 +141,9 @@ def _read(connection: sqlite3.Connection, path: Path, key: str, n_items: int, n_
             raise CheckpointError(f"{path}: got an SQLite file; expected a checkpoint. {_OTHER}")
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute(f"PRAGMA user_version = {_FORMAT}")
-        for statement in filter(str.strip, _TABLES.split(";")):
-            connection.execute(statement)
+        first, *rest = (f"{name} {_SQL[field]}" for name, field in columns.items())
+        connection.execute("CREATE TABLE run (key TEXT NOT NULL)")
+        connection.execute(f"CREATE TABLE rows ({first} PRIMARY KEY, {', '.join(rest)}, checksum INTEGER)")
         connection.execute("INSERT INTO run VALUES (?)", (key,))
         return {}
     if pragma("application_id") != _APPLICATION:
@@ -154,27 +158,14 @@ def _read(connection: sqlite3.Connection, path: Path, key: str, n_items: int, n_
             f"{path}: got a run on other data or settings, key {brief(keys[0] if keys else None)[:14]}; "
             f"expected key {key[:12]}. {_OTHER}"
         )
-    rows: dict[int, Row] = {}
-    for *fields, checksum in connection.execute("SELECT item, value, node, probability, reward, checksum FROM rows"):
-        row = Row(*fields)
-        if not _possible(row, n_items, n_nodes) or row.checksum != checksum:
-            raise CheckpointError(f"{path}: the row of item {brief(row.item)} is damaged. {_OTHER}")
-        rows[row.item] = row
+    rows: dict[Any, Row] = {}
+    for *fields, checksum in connection.execute(f"SELECT {', '.join(columns)}, checksum FROM rows"):
+        row = kind(*fields)
+        typed = [type(field) for field in row] == list(columns.values())
+        if not typed or _checksum(row) != checksum or not possible(row):
+            raise CheckpointError(f"{path}: the row of {next(iter(columns))} {brief(row[0])} is damaged. {_OTHER}")
+        rows[row[0]] = row
     return rows
-
-
-def _possible(row: Row, n_items: int, n_nodes: int) -> bool:
-    """Return whether a search in a tree of this size can have this result."""
-    if [type(field) for field in row] != [int, float, int, float, float]:
-        return False
-    slack = 1e-9
-    return (
-        0 <= row.item < n_items
-        and 0 <= row.node < n_nodes
-        and -slack <= row.probability <= 1 + slack
-        and -1 - slack <= row.value <= row.reward + slack
-        and math.isfinite(row.reward)
-    )
 
 
 def fingerprint(policy_version: str | None = None, **parts: Any) -> str:
