@@ -1,5 +1,6 @@
 """Checks of arguments, with one pattern of message for every subpackage."""
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from inspect import signature
 from numbers import Real
@@ -39,6 +40,20 @@ def is_real(value: object) -> TypeGuard[float]:
     except OverflowError:
         return False
     return True
+
+
+def is_path(value: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Return whether the value is a path that a file system accepts: without NUL or half of a surrogate pair.
+
+    Example:
+        >>> is_path("tiger.alpha"), is_path("tiger\\0.alpha"), is_path("\\ud800"), is_path(5)
+        (True, False, False, False)
+    """
+    path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    try:
+        return isinstance(path, str) and b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
 
 
 def is_one_of(value: object, *words: object) -> bool:
@@ -106,6 +121,12 @@ def check_text(name: str, value: object) -> None:
     """Raise `ParameterError` unless the value is a text that is not empty, or ``None``."""
     if value is not None and (not isinstance(value, str) or not value):
         raise unexpected(name, value, "text or None")
+
+
+def check_path(name: str, value: object) -> None:
+    """Raise `ParameterError` unless the value is a path, see `is_path`."""
+    if not is_path(value):
+        raise unexpected(name, value, "a path, without NUL")
 
 
 def check_level(name: str, value: object) -> None:

@@ -19,6 +19,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar, get_type_hints
 
+from pomdp_hier._arguments import check_path
 from pomdp_hier._imports import from_extra
 from pomdp_hier._text import brief
 from pomdp_hier.errors import CheckpointError, ParameterError
@@ -77,6 +78,7 @@ class Checkpoint(Generic[Row]):
         Raises:
             CheckpointError: The file belongs to another run, is damaged, is in use, or cannot be opened.
         """
+        check_path("checkpoint", path)
         target = Path(os.path.abspath(path))
         with _sqlite_errors(target):
             connection = sqlite3.connect(target, timeout=0.0, isolation_level=None)

@@ -7,6 +7,7 @@ import secrets
 import stat
 from pathlib import Path
 
+from pomdp_hier._arguments import check_path
 from pomdp_hier.errors import PomdpHierError, Setting
 
 _drafts: set[str] = set()
@@ -37,6 +38,7 @@ def write_file(path: str | os.PathLike[str], content: str | bytes, *, replace: b
         ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
         [('a.txt', 'two')]
     """
+    check_path("path", path)
     target = Path(path)
     if isinstance(content, str):
         content = content.encode("utf-8", "replace")
@@ -50,8 +52,8 @@ def write_file(path: str | os.PathLike[str], content: str | bytes, *, replace: b
     except FileExistsError:
         message = f"{path}: exists already; choose another path, or replace it: "
         raise PomdpHierError(message, Setting("replace", True)) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+    except OSError as error:
+        reason = error.strerror or str(error)
         raise PomdpHierError(f"{path}: cannot be written ({reason}). Choose another path.") from error
 
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from scipy.sparse import issparse
 
+from pomdp_hier._arguments import check_path
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._engines.task import NodeRewards
 from pomdp_hier._imports import from_extra
@@ -58,8 +59,7 @@ def as_source(features: Any, id_column: str | None = None) -> Source:
         MissingExtraError: For Parquet without pyarrow.
     """
     if isinstance(features, str | os.PathLike):
-        if "\0" in os.fspath(features):
-            raise FeatureError(f"X: got {brief(features)}; expected a path without NUL")
+        check_path("X", features)
         path = Path(features)
         files = sorted(path.iterdir(), key=_by_number) if path.is_dir() else [path]
         if tables := [file for file in files if file.suffix.lower() in (".parquet", ".pq")]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from pomdp_hier._arguments import check_integer
+from pomdp_hier._arguments import check_integer, check_path
 from pomdp_hier._imports import from_extra
 from pomdp_hier._io.formats import check_kind, kind_of, open_csv, unpacked
 from pomdp_hier._io.memory import memory_available, require_memory
@@ -128,8 +128,7 @@ def _opened(path: str | Path | IO[bytes]) -> IO[bytes]:
         if sys.stdin is None:
             raise OSError("standard input is closed")
         return io.BytesIO(sys.stdin.buffer.read())
-    if "\0" in str(path):
-        raise OSError("a path without NUL is expected")
+    check_path("path", path)
     return open(path, "rb")
 
 

@@ -17,7 +17,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer
+from pomdp_hier._arguments import check_integer, check_path
 from pomdp_hier._arrays import Floats
 from pomdp_hier._io.memory import memory_available
 from pomdp_hier._io.writing import write_file
@@ -113,6 +113,7 @@ def write_policy(policy: AlphaVectorPolicy | FiniteStateController, path: PathLi
 
 
 def _ending(path: PathLike) -> str:
+    check_path("path", path)
     ending = Path(path).suffix.lower()
     if ending not in _WRITTEN:
         raise ParameterError(

@@ -10,7 +10,7 @@ from typing import IO, Any
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arguments import is_real
+from pomdp_hier._arguments import is_path, is_real
 from pomdp_hier._arrays import Floats
 from pomdp_hier._io.formats import kind_of, unpacked
 from pomdp_hier._text import brief
@@ -105,11 +105,11 @@ def _text_of(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[str,
     if isinstance(source, str) and ("\n" in source or "\r" in source or _DECLARES_STATES.search(source)):
         name, raw = "<text>", source
     elif isinstance(source, str | os.PathLike):
-        name = os.fspath(source)
-        if "\0" in name:
+        if not is_path(source):
             raise PomdpFileError(
-                f"source: got {brief(name)}, which is not a file name; expected a path, or text with line ends."
+                f"source: got {brief(source)}, which is not a file name; expected a path, or text with line ends."
             )
+        name = os.fspath(source)
         raw = Path(source).read_bytes()
     elif hasattr(source, "read"):
         name, raw = str(getattr(source, "name", "<stream>")), source.read()
