@@ -5,7 +5,7 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -21,7 +21,10 @@ _LONGEST = 200  # characters of the decoder's own words
 
 @contextmanager
 def decoding(
-    name: str, error: type[PomdpHierError], expected: str, remedy: str = "Copy or write the file again"
+    name: str | Callable[[], str],
+    error: type[PomdpHierError],
+    expected: str,
+    remedy: str = "Copy or write the file again",
 ) -> Iterator[None]:
     """Turn every exception of a decoder into an error of this package.
 
@@ -29,7 +32,7 @@ def decoding(
     tokenizer of Python. So every exception counts, also a MemoryError: a damaged header may ask for any size.
 
     Args:
-        name: The file, and the part of it that is decoded.
+        name: The file, and the part of it that is decoded; a function is called when the decoder has failed.
         error: What to raise.
         expected: What the file should be.
         remedy: What to do.
@@ -50,6 +53,7 @@ def decoding(
         raise
     except Exception as wrong:
         reason = visible(" ".join(str(wrong).split()))[:_LONGEST] or type(wrong).__name__
+        name = name() if callable(name) else name
         raise error(f"{name}: cannot be decoded ({reason}); expected {expected}. {remedy}.") from wrong
 
 
@@ -325,16 +329,11 @@ def _lines(source: str | IO[bytes], name: str, error: type[PomdpHierError]) -> I
 
 def _rows(reader: Any, skipped: int, name: str, error: type[PomdpHierError]) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number and cells of each row that is not blank."""
-    try:
+    expected = "a table with a header and one row per item"
+    with decoding(lambda: f"{name}, line {skipped + reader.line_num}", error, expected, "Close open quotes"):
         for row in reader:
             if row and (len(row) > 1 or not row[0].isspace()):
                 yield skipped + reader.line_num, row
-    except csv.Error as wrong:
-        raise error(
-            f"{name}, line {skipped + reader.line_num}: got no delimited text ({wrong}); expected a header and "
-            "one line per "
-            "item. Close open quotes."
-        ) from wrong
 
 
 def _of_one_length(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pomdp_hier._arrays import Ints
 from pomdp_hier._text import brief, counted, listed
-from pomdp_hier.errors import HierarchyError, ParameterError, Setting
+from pomdp_hier.errors import Argument, HierarchyError, ParameterError, Setting
 from pomdp_hier.hierarchy.arguments import as_ids, dense
 
 
@@ -156,19 +156,24 @@ def check_tree(parent: Ints, n_items: int, labels: tuple[Hashable, ...] | None) 
         return listed(nodes if labels is None else [labels[node] for node in nodes])
 
     n_nodes = parent.size
+    if not n_nodes:
+        raise HierarchyError("parents: got no nodes; expected at least one item. Add the items.")
+    wrong_count = HierarchyError(
+        Argument("n_items"), f": got {n_items} for {counted(n_nodes, 'node')}; expected 1..{n_nodes}. Correct it."
+    )
+    if n_items > n_nodes:
+        raise wrong_count
     bad = np.flatnonzero((parent < -1) | (parent >= n_nodes) | ((parent >= 0) & (parent < n_items)))
     if bad.size:
         raise HierarchyError(
             f"parent of node {named(bad[:1].tolist())}: got {parent[bad[0]]}; expected -1 (the root) or an internal "
-            f"node, {n_items}..{n_nodes - 1}. Correct it."
+            f"node, {n_items}..{n_nodes - 1}. Correct it, or n_items."
         )
     cycle = cycle_through(parent)
     if cycle:
         raise cycle_error(cycle if labels is None else [labels[node] for node in cycle])
-    if not 0 < n_items <= n_nodes:
-        raise HierarchyError(
-            f"n_items: got {n_items}, for {n_nodes} nodes; expected at least one item, and a node per item. Correct it."
-        )
+    if not n_items:
+        raise wrong_count
     roots = np.flatnonzero(parent < 0).tolist()
     if len(roots) > 1:
         items = [root for root in roots if root < n_items]

@@ -27,6 +27,7 @@ FILES = {
     "quote.csv": 'id,x,y\nant,"1,0\n',
     "cells.csv": "id,x,y\nant,1,0,5\nbee,2,1\ncod,0,1\neel,1,3\n",
     "page.csv": "<html>log in</html>",
+    "names.csv": "code,word,x\nant,Ant,1\n",
     "there.csv": "old",
     "there.json": "old",
 }
@@ -39,6 +40,7 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / name).write_text(text, encoding="utf-8")
     X = np.loadtxt(tmp_path / "bare.csv", delimiter=",", skiprows=1)
     np.save("x.npy", X)
+    np.save("Z.npy", [[0, 1, 1, 2], [2, 3, 2, 3]])
     np.savez("two.npz", a=X, b=X)
     np.save("objects.npy", X.astype(object))
     return tmp_path
@@ -124,6 +126,23 @@ TABLE = [
     ("score page.csv tree.csv", "Download the file itself", write("page.csv", FILES["x.csv"])),
     ("score x.csv tree.csv --out new/y.csv", "does not exist", lambda: Path("new").mkdir()),
     ("score x.csv tree.csv --sample-size 3 --shuffles 9", "--shuffles has no effect", "-shuffles 9"),
+    ("show tree.csv --name-columns code,word", "got columns without --names", "-name-columns code,word"),
+    ("show tree.csv --name-columns code,word", "or add --names", "--names names.csv"),
+    ("show tree.csv --names names.csv", "names.csv: got the columns code, word, x", "--name-columns code,word"),
+    (
+        "show tree.csv --names names.csv --name-columns kode,word",
+        "names.csv: got 0 columns 'kode' in code, word, x; expected one",
+        "show tree.csv --names names.csv --name-columns code,word",
+    ),
+    (
+        "show tree.csv --names names.csv --name-columns code",
+        "--name-columns: got code; expected two columns",
+        "show tree.csv --names names.csv --name-columns code,word",
+    ),
+    ("show tree.csv --sep /", "--sep: got a value for tree.csv, read as parents", "-sep /"),
+    ("show Z.npy --tree-format newick", "--tree-format: got newick for an array", "--tree-format linkage"),
+    ("show Z.npy --tree-format paths", "leave it out", "-tree-format paths"),
+    ("show t.parquet --tree-format newick", "--tree-format: got newick for Parquet", "--tree-format parents"),
     ("solve m.pomdp --memory-limit -1", "--memory-limit: got -1", "solve m.pomdp --memory-limit 100"),
 ]
 
@@ -133,6 +152,10 @@ TABLE = [
 def test_advice_works(folder, capsys, line, said, advice):
     if re.search("text|title|many", line):
         pytest.importorskip("sklearn")
+    if "parquet" in line:
+        pyarrow = pytest.importorskip("pyarrow")
+        table = pyarrow.table({"id": ["r", "a", "b"], "parent": [None, "r", "r"]})
+        pytest.importorskip("pyarrow.parquet").write_table(table, "t.parquet")
     assert main(shlex.split(line)) in (1, 2)
     err = next(text for text in capsys.readouterr().err.splitlines() if text.startswith("error: "))
     assert said in err
@@ -155,3 +178,10 @@ def test_a_warning_speaks_of_options_and_its_advice_works(folder, capsys):
     assert " ".join(advice) in capsys.readouterr().err
     assert main(["score", "one.csv", "tree.csv", "--score-only", *advice]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_closed_standard_input_is_refused_and_a_path_is_read(folder, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    assert main(["show", "-"]) == 1
+    assert "standard input: closed. Give a path" in capsys.readouterr().err
+    assert main(["show", "tree.csv"]) == 0

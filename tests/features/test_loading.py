@@ -311,7 +311,7 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "x.csv").write_bytes(b"a,b\n1,\xff\n")
     assert "UTF-8" in refusal(tmp_path / "x.csv")
     (tmp_path / "long.csv").write_text("a,b\n" + "x" * 200_000, encoding="utf-8")
-    assert "line 2: got no delimited text (field larger" in refusal(tmp_path / "long.csv")
+    assert "line 2: cannot be decoded (field larger" in refusal(tmp_path / "long.csv")
     (tmp_path / "y.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     assert "no column 'z'" in refusal(tmp_path / "y.csv", id_column="z")
 

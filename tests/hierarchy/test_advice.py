@@ -1,6 +1,10 @@
 """Advice in errors of the readers: the same input with the advice taken is read, in Python and on the command line."""
 
+import gzip
+import io
 import warnings
+from functools import partial
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -17,9 +21,10 @@ from pomdp_hier.hierarchy.flat import FlatTree, require_hierarchy
 from pomdp_hier.hierarchy.writing_back import written_like
 
 EDGES, PARENTS, PATHS = Hierarchy.from_edges, Hierarchy.from_parents, Hierarchy.from_paths
-JSON, NEWICK = Hierarchy.from_json, Hierarchy.from_newick
+JSON, NEWICK, NODES = Hierarchy.from_json, Hierarchy.from_newick, Hierarchy.from_nodes
 DAG = "parent,child\nr,a\nr,b\na,x\na,y\nb,x\nb,z\n"
 ITEM = ["--item-column"]
+LINKS = "one,two\na,b\nb,c\nb,d\n"
 LEVELS = "p,one,two\n1,Food,Tea\n2,Food,Tea\n3,Food,Milk\n"
 
 # The reader, its input, the arguments advised, and the words of the command line for them.
@@ -48,14 +53,23 @@ ADVICE = [
      ["--on-multiple-parents", "first"]),
     (JSON, '[["r","a"],["r","b"],["s","c"],["s","d"]]', {"add_root": True}, ["--add-root"]),
     (NEWICK, "((a,b)x,(a,c)y)r;", {"on_multiple_parents": "first"}, ["--on-multiple-parents", "first"]),
+    (PATHS, LINKS, {"levels": ["one", "two"]}, ["--levels", "one,two"]),
+    (PATHS, "1,2\na,b\na,c\n", {"levels": ["1", "2"]}, ["--levels", "1,2"]),
+    (PATHS, "1,2\na,b\na,c\n", {"header": False}, ["--no-header"]),
+    (PATHS, "item\na\nb\n", {"path": "item"}, ["--path-column", "item"]),
+    (PATHS, "/".join(map(str, range(1_200))) + "\n", {"sep": "|"}, ["--sep", "|"]),
+    (PATHS, "a;b;1\nc;d;2\n", {"item": "3", "path": "2", "header": False}, None),
+    (PATHS, "a;b;1\nc;d;2\n", {"levels": ["1", "2"], "header": False}, None),
+    (PARENTS, "r,r\na,r\nb,r\n", {"header": False}, ["--no-header"]),
 ]  # fmt: skip
+TABLES = (LEVELS, LINKS, "1,2\na,b\na,c\n", "item\na\nb\n")
 FORMATS = {EDGES: "edges", PARENTS: "parents", PATHS: "paths", JSON: "json", NEWICK: "newick"}
 
 
 @pytest.mark.filterwarnings("ignore::pomdp_hier.errors.HierarchyWarning")
 @pytest.mark.parametrize(("reader", "text", "taken", "options"), ADVICE)
 def test_advice_that_is_taken_works(reader, text, taken, options, tmp_path, capsys):
-    given = {"form": "table"} if text == LEVELS else {}
+    given = {"form": "table"} if text in TABLES else {}
     with pytest.raises(HierarchyError) as caught:
         reader(text, **given)
     argument = next(iter(taken))
@@ -63,7 +77,7 @@ def test_advice_that_is_taken_works(reader, text, taken, options, tmp_path, caps
     assert reader(text, **given, **taken).n_items > 0
     if options is None:
         return
-    path = tmp_path / ("tree.csv" if text == LEVELS else "tree.txt")
+    path = tmp_path / ("tree.csv" if text in TABLES else "tree.txt")
     path.write_text(text, encoding="utf-8")
     plain = [] if "--tree-format" in options else ["--tree-format", FORMATS[reader]]
     with warnings.catch_warnings():
@@ -74,6 +88,25 @@ def test_advice_that_is_taken_works(reader, text, taken, options, tmp_path, caps
         assert "=" not in said.replace(str(path), "")
         assert main(["show", str(path), *plain, *options]) == 0
 
+
+def _doubling(depth):
+    """Return links in which each of two nodes per level has both nodes of the level above as parents."""
+    return [(f"{at}{up}", f"{at + 1}{down}") for at in range(depth) for up in "ab" for down in "ab"]
+
+
+def _joined(choice):
+    return lambda links: EDGES(links, on_multiple_parents=choice, add_root=True)
+
+
+def _two_items(parents):
+    return Hierarchy(parents, 2)
+
+
+OUTLINE = partial(PATHS, form="outline")
+
+
+OBO = "format-version: 1.2\n[Term]\nid: A\nis_a: B\n"
+GML = 'graph [\n directed 1\n node [ id 0 label "r" ]\n node [ id 1 label "a" ]\n edge [ source 0 target 1 ]\n]\n'
 
 # The reader, its input, what the error says, and the reader and the input after the advice is taken.
 EDITS = [
@@ -88,20 +121,71 @@ EDITS = [
     (PARENTS, "id,parent\na,\nb,a\nb,\n", "row 3: got 'b' .*Remove one", PARENTS, "id,parent\na,\nb,a\n"),
     (PARENTS, "v3\t\t\nid\tparent\tname\nr\t\tR\na\tr\tA\n", "Remove lines above", PARENTS,
      "id\tparent\tname\nr\t\tR\na\tr\tA\n"),
-    (PARENTS, [2, 2, -1], r"to Hierarchy\(parents, n_items\)", lambda parents: Hierarchy(parents, 2), [2, 2, -1]),
+    (PARENTS, [2, 2, -1], r"to Hierarchy\(parents, n_items\)", _two_items, [2, 2, -1]),
     (PATHS, "#A > x\n#A > y\n", "comment=None", lambda text: PATHS(text, comment=None), "#A > x\n#A > y\n"),
     (PATHS, "en: Tea\nfr: The\n<en:Tea\nen: Mint\n", "parent and child", EDGES, "parent,child\nTea,Mint"),
     (PATHS, "- a: 1\n- b: 2\n", "from_json", JSON, '{"r": ["a", "b"]}'),
     (PATHS, "(a,\nb);", "from_newick", NEWICK, "(a,\nb);"),
     (PATHS, '[["r", "a"],\n["r", "b"]]', "from_json", JSON, '[["r", "a"],\n["r", "b"]]'),
     (JSON, ["A > x", "A > y"], "the list to from_paths", PATHS, ["A > x", "A > y"]),
-    (JSON, {"name": "r", "sub": [{"name": "a"}, {"name": "b"}]}, "Rename it", JSON,
+    (JSON, {"name": "r", "sub": [{"name": "a"}, {"name": "b"}]}, "Rename or remove it", JSON,
      {"name": "r", "children": [{"name": "a"}, {"name": "b"}]}),
     (JSON, {"name": "r", "sub": [{"name": "a"}]}, "children='sub' to from_nodes",
      lambda value: Hierarchy.from_nodes(value, children="sub"), {"name": "r", "sub": [{"name": "a"}]}),
     (JSON, '{"r": ' * 200_000 + "null" + "}" * 200_000, "as edges", NEWICK, "(" * 9_000 + "a" + ")" * 9_000 + ";"),
     (JSON, '[["r", NaN], ["r", "b"]]', "Remove it", JSON, '[["r", "b"]]'),
-    (Hierarchy, [5, 5, -1], "Correct it", lambda parents: Hierarchy(parents, 2), [2, 2, -1]),
+    (_two_items, [5, 5, -1], "Correct it", _two_items, [2, 2, -1]),
+    (_two_items, [2, 2.5, -1], "parent: .* Give integers", _two_items, [2, 2, -1]),
+    (_two_items, [[2], [2, 3]], "parent: .* Give integers", _two_items, [2, 2, -1]),
+    (_two_items, [], "parents: got no nodes.* Add", _two_items, [2, 2, -1]),
+    (EDGES, [3, 4], "edge 0: got 3; .* Correct", EDGES, [(3, 4)]),
+    (_joined("duplicate"), _doubling(25), "copies would be more than 5,000,000", _joined("first"), _doubling(25)),
+    (PARENTS, [["r", None], [["a"], "r"]], "row 2: got .* Correct", PARENTS, [["r", None], ["a", "r"]]),
+    (PARENTS, "id,parent,parent\nr,,\na,r,\n", "Rename one", PARENTS, "id,parent,other\nr,,\na,r,\n"),
+    (PARENTS, "no/such.csv", "Correct the path", PARENTS, "id,parent\nr,\na,r\n"),
+    (JSON, "[[0, 1]", "line 1, column 8 .* Give the whole", JSON, "[[0, 1]]"),
+    (JSON, {"@context": "x", "@graph": []}, "parent and child to from_edges", EDGES, "parent,child\nTea,Mint"),
+    (JSON, {"name": "r", "children": [{"name": "a", "sub": [{"name": "x"}]}, {"name": "b"}]}, "'a': .*'sub'.* Rename",
+     JSON, {"name": "r", "children": [{"name": "a", "children": [{"name": "x"}]}, {"name": "b"}]}),
+    (JSON, {"name": "r", "children": [{"name": "a"}], "child_nodes": [{"name": "b"}]}, "Rename or remove it",
+     JSON, {"name": "r", "children": [{"name": "a"}, {"name": "b"}]}),
+    (NODES, {"r": 3.5}, "node: got .* Write each node", NODES, {"name": "r"}),
+    (NODES, {"r": 3.5}, "name= to from_nodes", lambda node: NODES(node, name="r"), {"r": 3.5}),
+    (NODES, [{"name": "r", "children": [{"size": 1}, {"name": "b"}]}], "node: got .* Write each node", NODES,
+     {"name": "r", "children": [{"name": "a", "size": 1}, {"name": "b"}]}),
+    (NODES, {"r": {"children": 3}}, "got 3; .* Give a list", NODES, {"r": {"children": ["x"]}}),
+    (NODES, SimpleNamespace(below=[]), "Pass children=", lambda node: NODES(node, children="below"),
+     SimpleNamespace(below=[])),
+    (PATHS, [["a", ["b"]], ["a", "c"]], "row 1: got .*Give the path alone", PATHS, [["a", "b"], ["a", "c"]]),
+    (PATHS, "/".join(map(str, range(1_200))) + "\n", "as edges", EDGES, [(at, at + 1) for at in range(1_200)]),
+    (PATHS, "item,one,two\nx,a,b\ny,b,c\nz,b,d\n", "parent=", lambda text: EDGES(text, parent="one"), LINKS),
+    # Other formats in lines of text: the text that is advised, written out.
+    (PATHS, "a\0 > b\nc > d\n", "Save it as UTF-8", PATHS, "a > b\nc > d\n"),
+    (PATHS, "<a>\n x\n</a>", "parent and child to from_edges", EDGES, "parent,child\na,x\n"),
+    (PATHS, OBO, "parent and child to from_edges", EDGES, "parent,child\nB,A\n"),
+    (PATHS, OBO, r"from_networkx\(obonet.*reverse\(\)\)", lambda links: Hierarchy.from_networkx(links.reverse()),
+     nx.MultiDiGraph([("A", "B"), ("C", "B")])),
+    (PATHS, "@prefix s: <http://x#> .\n<a> s:broader <b> .\n", "subject, predicate and object to from_edges", EDGES,
+     "subject,predicate,object\na,broader,b\n"),
+    (PATHS, "digraph g {\n r -> a;\n}\n", "parent and child to from_edges", EDGES, "parent,child\nr,a\n"),
+    (PATHS, GML, "read it with networkx", lambda text: Hierarchy.from_networkx(nx.parse_gml(text)), GML),
+    (PATHS, "\\begin{itemize}\n\\item Tea\n\\end{itemize}\n", "Give each line its path with >", PATHS, "Food > Tea\n"),
+    (PATHS, "[1] Tea\n[2] Milk\n", "write.csv", PATHS, '"","item","path"\n"1","Tea","Food"\n"2","Milk","Food"\n'),
+    (PATHS, "discount: .9\nstates: 2\nactions: 2\nobservations: 2\n", "Give a tree", PATHS, "Food > Tea\n"),
+    (PATHS, '"Food > Tea"\n"Food > Milk"\n', "Give the names of each path without", PATHS, "Food > Tea\nFood > Milk\n"),
+    (PATHS, '"Food","Tea"\n"Food","Milk"\n', "as a list", PATHS, [["Food", "Tea"], ["Food", "Milk"]]),
+    (PATHS, "Food:\n  Tea:\n  - x\n  - y\n", "from_json", JSON, {"Food": {"Tea": ["x", "y"]}}),
+    (PATHS, "Food  Tea\nFood  Milk\n", "CSV", lambda text: PATHS(text, levels=["1", "2"], header=False),
+     "Food,Tea\nFood,Milk\n"),
+    (PATHS, "  Food Tea\nFood   Milk\n", "CSV", lambda text: PATHS(text, levels=["1", "2"], header=False),
+     "Food,Tea\nFood,Milk\n"),
+    (PATHS, "r a\nr b\na c\n", "as edges, with header=False and delimiter", lambda text: EDGES(
+        text, header=False, delimiter=" "), "r a\nr b\na c\n"),
+    (PATHS, "A1 Tea\nA1.2 Mint\nA2 Milk\n", 'sep="."', lambda text: PATHS(text, sep="."),
+     "item,path\nTea,A1\nMint,A1.2\nMilk,A2\n"),
+    (PATHS, "A1 Tea\nA12 Mint\n", "id and parent", PARENTS, "id,parent\nA1,\nA12,A1\n"),
+    (OUTLINE, "Food\n  Tea\n  -- \n", "row 3: .*Remove the line", OUTLINE, "Food\n  Tea\n"),
+    (OUTLINE, "Food\n    Tea\n  Milk\n", "0, 4. Indent it as", OUTLINE, "Food\n    Tea\n    Milk\n"),
 ]  # fmt: skip
 
 
@@ -110,7 +194,7 @@ EDITS = [
 def test_input_that_is_corrected_as_advised_is_read(row):
     reader, source, said, better_reader, better = row
     with pytest.raises(HierarchyError, match=said):
-        reader(source, 2) if reader is Hierarchy else reader(source)
+        reader(source)
     assert better_reader(better).n_items > 0
 
 
@@ -122,7 +206,25 @@ Z, KEPT = [[0, 1, 1, 2], [3, 2, 2, 3]], np.array([4, 4, 5, 5, 6, 6, -1])
 TOPICS = {"Parent_ID": ["2"], "Child_Left_ID": ["0"], "Child_Right_ID": ["1"]}
 LINKAGE, LISTS, HDBSCAN, LABELS = (
     Hierarchy.from_linkage, Hierarchy.from_children, Hierarchy.from_hdbscan, Hierarchy.from_labels)  # fmt: skip
-BERTOPIC, NODES, SKLEARN = Hierarchy.from_bertopic, Hierarchy.from_nodes, Hierarchy.from_sklearn
+BERTOPIC, SKLEARN = Hierarchy.from_bertopic, Hierarchy.from_sklearn
+
+
+class _EmptyTreelib:
+    root, is_branch = None, True
+
+    def children(self, name):
+        return []
+
+
+def _fitted(labels):
+    """Read a model of three rows that is cut into two clusters."""
+    children = np.array([[0, 1], [3, 2]])
+    return SKLEARN(SimpleNamespace(children_=children, n_leaves_=3, labels_=labels, n_clusters_=2))
+
+
+def _bisected(labels):
+    leaves = [SimpleNamespace(label=label, left=None, right=None) for label in (0, 1)]
+    return SKLEARN(SimpleNamespace(_bisecting_tree=SimpleNamespace(left=leaves[0], right=leaves[1]), labels_=labels))
 
 
 def _condensed(sizes):
@@ -186,6 +288,39 @@ CALLS = [
         "pass on_mul",
         lambda: LISTS([[0, 1], [1, 2], [3, 4]], n_items=3, on_multiple_parents="first"),
     ),
+    (
+        lambda: HDBSCAN(SimpleNamespace(condensed_tree_=1, fit=1), tree="single_linkage"),
+        "Fit it, or pass another tree=",
+        lambda: HDBSCAN(SimpleNamespace(condensed_tree_=_condensed([1, 1, 1]), fit=1), tree="condensed"),
+    ),
+    (lambda: Hierarchy([2, 2, -1], 9), r"n_items: got 9 .*expected 1\.\.3. Correct", lambda: Hierarchy([2, 2, -1], 2)),
+    (lambda: Hierarchy([3, 3, 4, 4, -1], 4), "or n_items", lambda: Hierarchy([3, 3, 4, 4, -1], 3)),
+    (
+        lambda: Hierarchy([2, 2, -1], 2, labels=["a", "a"]).node("a"),
+        "nodes 0, 1; .* Use the number",
+        lambda: Hierarchy([2, 2, -1], 2, labels=["a", "a"]).items(0),
+    ),
+    (lambda: NODES({"n": "r"}, children="kids", name="title"), "Pass name=", lambda: NODES({"n": "r"}, name="n")),
+    (lambda: _fitted([0, 0, 2]), r"got 0, 2 .* 0\.\.1 for 3, by n_clusters_.*Fit", lambda: _fitted([0, 0, 1])),
+    (lambda: _fitted([0, 1, 1]), r"got 0 and 1 .* row 0 of children_.*Fit", lambda: _fitted([0, 0, 1])),
+    (lambda: _bisected([0, 1, 2]), r"got 2; expected 0\.\.1, by the bisections. Fit", lambda: _bisected([0, 1, 1])),
+    (lambda: _bisected([0, 0, 0]), "got 1 for 0 rows; expected some.* Fit", lambda: _bisected([0, 1, 1])),
+    (
+        lambda: PATHS("a > b\n", form="lines", header=False),
+        "header: got False for lines; .*Leave out form",
+        lambda: PATHS("a > b\n", header=False),
+    ),
+    (
+        lambda: PATHS(io.TextIOWrapper(io.BytesIO("Café > x".encode("latin-1")), "utf-8")),
+        "Open it with its encoding",
+        lambda: PATHS(io.TextIOWrapper(io.BytesIO("Café > x".encode("latin-1")), "latin-1")),
+    ),
+    (
+        lambda: PATHS(io.TextIOWrapper(io.BytesIO(gzip.compress(b"A > x")), "utf-8")),
+        "packed with gzip; .*Open it as a file of bytes",
+        lambda: PATHS(io.BytesIO(gzip.compress(b"A > x"))),
+    ),
+    (lambda: NODES(_EmptyTreelib()), "Add a root", lambda: NODES({"name": "r"})),
     (lambda: LISTS([[]]), r"Give \[\[0\]\] for", lambda: LISTS([[0]])),
     (lambda: SKLEARN(object()), "Fit it", lambda: SKLEARN(_Fitted())),
     (lambda: SKLEARN(object()), "to from_labels", lambda: LABELS([0, 1, 0])),
@@ -323,3 +458,39 @@ def test_call_that_is_corrected_as_advised_works(call, said, better):
     with pytest.raises((HierarchyError, ParameterError), match=said):
         call()
     better()
+
+
+TRIPLES = "subject,predicate,object\na,broader,r\nb,broader,r\nr,prefLabel,x\n"
+ONE_PATH = "item,path\na,x\nb,x\n"
+MOVED = ["a", "b", "c", (), ("Food",), ("Food", "Milk"), ("Food", "Tea"), ("Toys",), ("Toys", "Milk")]
+TWO_LEVELS = "item,l1,l2\na,Food,Milk\nb,Food,Tea\nc,Toys,Milk\n"
+# The parents, labels and format of a tree that the text of its source cannot hold, the text, and the reason.
+UNWRITABLE = [
+    ([2, 2, -1], ["a", "a", "r"], "newick", "(a,b)r;", "one distinct name per item"),
+    ([2, 2, -1], ["a", "a", "r"], "parents", "id,parent\nr,\na,r\nb,r\n", "two nodes with the id 'a'"),
+    ([2, 2, -1], ["a", "b", None], "edges", "parent,child\nr,a\nr,b\n", "without an id"),
+    ([3, 2, -1, 2], ["a", "b", "r", "new"], "edges", TRIPLES, "new clusters; expected none in triples"),
+    ([2, 4, -1, 2, 3], ["a", "b", (), ("x",), ("x", "y")], "paths", ONE_PATH, "item 'a' below no category"),
+    (
+        [5, 6, 8, -1, 3, 4, 5, 3, 7],
+        MOVED,
+        "paths",
+        TWO_LEVELS,
+        "3 levels for item .b.; .* at most 2",
+    ),
+    ([3, 4, -1, 2, 2], ["a", "b", (), ("x",), ("x",)], "paths", ONE_PATH, "two categories with the path 'x'"),
+    ([3, 3, 3, -1, 3], [("A", "x/y"), ("A", "x/z"), ("A", "B"), (), ("A",)], "paths", "A > x/y\nA > x/z\nA > B\n",
+     "read as another tree"),
+    ([5, 6, 8, -1, 3, 3, 4, 3, 7], MOVED, "paths", TWO_LEVELS, "could not be read again"),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::pomdp_hier.errors.HierarchyWarning")
+@pytest.mark.parametrize(("parents", "labels", "form", "text", "said"), UNWRITABLE, ids=[row[-1] for row in UNWRITABLE])
+def test_tree_that_its_format_cannot_hold_is_written_as_json(parents, labels, form, text, said):
+    read = getattr(Hierarchy, f"from_{form}")
+    tree = Hierarchy(parents, read(text).n_items, labels=labels)
+    with pytest.raises(HierarchyError, match=rf"target: got .*{said}.*Write \.json"):
+        written_like(tree, text, form, read)
+    again = JSON(tree.to_json())
+    assert (again, again.labels) == (tree, tree.labels)

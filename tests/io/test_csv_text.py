@@ -47,8 +47,8 @@ def test_a_cell_that_is_quoted_and_empty_is_a_row():
         ("", "t.csv: got an empty table"),
         (" \n\n", "t.csv: got an empty table"),
         ("a,b\n\n1\n", r"t\.csv, line 3: got 1 cell; expected 2"),
-        ('a,b\n1,"2\n', r"t\.csv, line 2: got no delimited text"),
-        ('"a,b\n', r"t\.csv, line 1: got no delimited text"),
+        ('a,b\n1,"2\n', r"t\.csv, line 2: cannot be decoded"),
+        ('"a,b\n', r"t\.csv, line 1: cannot be decoded"),
         ("a\n" + "x" * 131_073, r"t\.csv, line 2: .*field larger than field limit"),
         (io.BytesIO(b"a,b\n1,\xff\n"), r"t\.csv: got byte 0xff; expected UTF-8"),
     ],
@@ -65,3 +65,23 @@ def test_what_is_no_table(source, said):
 def test_a_delimiter_is_one_character(delimiter):
     with pytest.raises(ParameterError, match="expected one character"):
         open_csv("a,b\n", ReaderError, delimiter=delimiter)
+
+
+def test_any_exception_of_the_csv_reader_is_an_error_of_the_package(monkeypatch):
+    class Broken:
+        line_num = 3
+
+        def __init__(self, *given, **settings):
+            self.rows = iter([["a", "b"]])
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            for row in self.rows:
+                return row
+            raise OverflowError("too many quotes")
+
+    monkeypatch.setattr(csv, "reader", Broken)
+    with pytest.raises(ReaderError, match=r"t\.csv, line 3: cannot be decoded \(too many quotes\); expected a table"):
+        list(open_csv("a,b\n1,2\n", ReaderError, name="t.csv").rows)

@@ -195,9 +195,10 @@ def read_hdbscan(source: Any, tree: HdbscanTree | None = None) -> TreeArrays:
             return read_linkage(np.column_stack([np.asarray(fields[name], dtype=np.float64) for name in names]))
     if isinstance(source, (np.ndarray, list)):
         return read_linkage(source)
+    columns = f"the columns {listed(fields)}" if fields else f"no columns, {brief(source)}"
     raise ReaderError(
-        f"source: got {kind} with {listed(list(fields) or ['no columns'])}; expected a fitted HDBSCAN, its "
-        "condensed_tree_ or its single_linkage_tree_. Give one of them."
+        f"source: got a {kind} with {columns}; expected a fitted HDBSCAN, its condensed_tree_ or its "
+        "single_linkage_tree_. Give one of them."
     )
 
 

@@ -1,6 +1,6 @@
 """Readers of nested dictionaries, lists of children and node objects."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, TypeAlias
@@ -144,7 +144,6 @@ def _read_bisections(model: Any, labels: Sequence[Hashable] | None) -> TreeArray
     """Return the tree arrays of a fitted BisectingKMeans: its bisections, and the rows of each leaf's label."""
     assigned = np.asarray(model.labels_)
     order = np.argsort(assigned, kind="stable")
-    ends = np.searchsorted(assigned[order], np.arange(int(assigned.max(initial=-1)) + 2))
     n_items = len(assigned)
     nodes, stack, numbers = list[Any](), [model._bisecting_tree], dict[int, int]()
     while stack:
@@ -159,6 +158,7 @@ def _read_bisections(model: Any, labels: Sequence[Hashable] | None) -> TreeArray
             f"labels_: got {listed(strange.tolist())}; expected 0..{len(leaves) - 1}, by the bisections. "
             "Fit the model again."
         )
+    ends = np.searchsorted(assigned[order], np.arange(max(leaf.label for leaf in leaves) + 2))
     lists: list[list[int]] = []
     for node in nodes:
         below = [numbers[id(child)] for child in (node.left, node.right) if child is not None]
@@ -290,25 +290,44 @@ def read_nodes(root: object, join: Join, children: Access = None, name: Access =
     if children is None:
         check_child_key(objects)
     ids = [_name(name_of(node)) for node in objects]
+    if name is None:
+        _check_leaves_named(objects, {above for above, _ in found})
     nodes = LinkedNodes(ids, [above for above, _ in found], [below for _, below in found], "child")
     return tree_of_links(_in_reading_order(nodes, tops), join)
 
 
 def check_child_key(nodes: Iterable[object]) -> None:
-    """Raise if dictionaries have no key of children that is known, but objects below another key.
+    """Raise if a dictionary has no known key of children, but objects below another key, or nodes below both keys.
 
     Raises:
-        ReaderError: The message names the key.
+        ReaderError: The message names the keys.
     """
-    rows = [node for node in nodes if isinstance(node, Mapping)]
-    if any(key in row for row in rows for key in CHILD_KEYS):
-        return
-    for row in rows:
+    for row in nodes:
+        called = (
+            [row[key] for key in NAME_KEYS if isinstance(row.get(key), SCALARS)] if isinstance(row, Mapping) else []
+        )
+        if not called:
+            continue
+        known = [key for key in CHILD_KEYS if row.get(key)]
         below = [key for key, cell in row.items() if isinstance(cell, list) and cell and isinstance(cell[0], Mapping)]
-        if len(below) == 1 and any(isinstance(row.get(key), SCALARS) for key in NAME_KEYS):
+        if len(known) > 1 or (below and not any(key in row for key in CHILD_KEYS)):
+            found = known if len(known) > 1 else below
             raise ReaderError(
-                f"nodes: got objects below the key {brief(below[0])}; expected the key 'children'. Rename it",
-                PythonAdvice(f", or pass children={brief(below[0])} to from_nodes"),
+                f"node {brief(called[0])}: got nodes below the key {listed(found)}; expected the key 'children' "
+                "alone. Rename or remove it",
+                PythonAdvice(f", or pass children={brief(found[0])} to from_nodes"),
+                ".",
+            )
+
+
+def _check_leaves_named(objects: Sequence[object], parents: Set[int]) -> None:
+    """Raise `ReaderError` for a dictionary without nodes below it and without a known key of a name."""
+    for place, node in enumerate(objects):
+        if isinstance(node, Mapping) and node and place not in parents and node.keys().isdisjoint(NAME_KEYS):
+            raise ReaderError(
+                f"node: got {brief(node)}; expected a key of its name, {listed_keys(map(brief, NAME_KEYS))}. Write "
+                "each node with the keys 'name' and 'children'",
+                PythonAdvice(", or pass name= to from_nodes"),
                 ".",
             )
 

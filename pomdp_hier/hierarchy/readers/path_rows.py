@@ -323,6 +323,7 @@ def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
             f"header: got {listed(table.columns)}; expected names of columns. Name the levels with ",
             Setting("levels"),
             *NO_HEADER,
+            ".",
         )
     last = columns[-1]
     is_measure = "" in cells[last] or 2 * len(held[last]) > len(cells[last])

@@ -84,7 +84,9 @@ class _Categories:
         if len(path) > _MOST_LEVELS:
             raise ReaderError(
                 f"paths: got one of {len(path):,} levels, {brief(path[:3])} and so on; expected at most "
-                f"{_MOST_LEVELS:,}. Choose another separator, or give the tree as edges."
+                f"{_MOST_LEVELS:,}. Choose another separator with ",
+                Setting("sep"),
+                ", or give the tree as edges.",
             )
         node = 0
         for segment in path:

@@ -12,7 +12,7 @@ import numpy as np
 
 from pomdp_hier._arrays import Ints
 from pomdp_hier._imports import from_extra
-from pomdp_hier._io.formats import Kind, decoding, kind_of, open_csv, text_of
+from pomdp_hier._io.formats import Kind, check_kind, decoding, kind_of, open_csv, text_of
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import Argument, ParameterError, ReaderError, Setting
 from pomdp_hier.hierarchy.arguments import as_text, dense, is_row
@@ -127,13 +127,10 @@ def _read_frame(source: Any) -> Table:
     nw = from_extra("frames", "narwhals", "a data frame needs narwhals (or give a dictionary of columns)")
     columns = [as_text("a column's name", name) for name in source.columns]
     _check_columns(columns, "the data frame")
-    try:
+    what = f"source ({type(source).__name__})"
+    with decoding(what, ReaderError, "a data frame that narwhals supports", "Collect a lazy one"):
         frame = nw.from_native(source, eager_only=True)
-    except TypeError:
-        raise ReaderError(
-            f"source: got {type(source).__name__}; expected a data frame that narwhals supports. Collect a lazy one."
-        ) from None
-    return Table(columns, list(zip(*(frame[name].to_list() for name in frame.columns), strict=True)))
+        return Table(columns, list(zip(*(column.to_list() for column in frame.iter_columns()), strict=True)))
 
 
 def comment_mark(text: str, comment: str | None = "#") -> str | None:
@@ -198,9 +195,10 @@ def _check_columns(columns: Sequence[str], what: str, *advice: str | Setting) ->
             f"{what}: got {columns.count('')} columns without a name; expected one distinct name per column. Remove "
             "lines above the names, or name each column",
             *advice,
+            ".",
         )
     if twice:
-        raise ReaderError(f"{what}: got {listed(twice)} twice; expected distinct names. Rename one", *advice)
+        raise ReaderError(f"{what}: got {listed(twice)} twice; expected distinct names. Rename one", *advice, ".")
 
 
 def is_missing(name: object) -> bool:
@@ -238,14 +236,17 @@ def read_text(source: TextSource | Any, is_text: Callable[[str], bool]) -> str:
                 content = source.read()
             except UnicodeDecodeError as error:
                 known = kind_of(error.object)
-                what = "text in another encoding than UTF-8" if known.name == "text" else known.what
-                raise ReaderError(f"{name}: got {what}; expected UTF-8. Open it as a file of bytes.") from None
+                if known.name not in ("text", "binary"):
+                    remedy = f"got {known.what}; expected text. Open it as a file of bytes, or give its path."
+                else:
+                    remedy = "got text in another encoding; expected UTF-8. Open it with its encoding."
+                raise ReaderError(f"{name}: {remedy}") from None
     if isinstance(content, (bytes, bytearray, memoryview)):
         return text_of(bytes(content), name, ReaderError)
     if not isinstance(content, str):
         raise ReaderError(f"source: got {brief(source)}; expected a path, an open file, or text.")
     if kind := _foreign(content):
-        raise ReaderError(f"{name} is {kind.what}; {kind.remedy}")
+        check_kind(kind, name, ReaderError, ())
     return content.removeprefix("\ufeff")
 
 
@@ -366,6 +367,7 @@ def _unknown(table: Table, first: str, second: str) -> ReaderError:
         Setting(second),
         *((", and the character between the cells with ", Setting("delimiter")) if len(table.columns) == 1 else ()),
         *(NO_HEADER if table.is_text and table.has_header else ()),
+        ".",
     )
 
 

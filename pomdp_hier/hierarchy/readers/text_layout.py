@@ -34,7 +34,10 @@ NO_HEADER: Advice = (
 )
 _LIST_OF_NAMES: Advice = ("Give the names of each path without them", PythonAdvice(", as a list"))
 _AS_LINKS: Advice = ("Give its links as a table with the columns parent and child", PythonAdvice(" to from_edges"))
-_COLUMNS_OF_SPACES: Advice = ("Write it as CSV", PythonAdvice(": from_paths(pandas.read_fwf(path))"))
+_COLUMNS_OF_SPACES: Advice = (
+    "Write it as CSV",
+    PythonAdvice(": from_paths(pandas.read_fwf(path, header=None)) reads lines without a header"),
+)
 _OUTLINE: Advice = ("Pass ", Setting("form", "outline"))
 
 

@@ -87,7 +87,7 @@ def test_hdbscan_condensed_trees_keep_row_numbers() -> None:
         assert tree.is_cluster[:7].tolist() == [False] * 6 + [True]
     with pytest.raises(ReaderError, match=r"without single_linkage_tree_; .* Fit it"):
         Hierarchy.from_hdbscan(model, tree="single_linkage")
-    with pytest.raises(ReaderError, match=r"got dict with .*expected a fitted HDBSCAN"):
+    with pytest.raises(ReaderError, match=r"got a dict with .*expected a fitted HDBSCAN"):
         Hierarchy.from_hdbscan({})
 
 

@@ -24,7 +24,7 @@ def test_what_only_looks_like_a_frame_is_refused() -> None:
         columns = ("id",)
         shape = (1, 1)
 
-    with pytest.raises(ReaderError, match="got Odd; expected a data frame"):
+    with pytest.raises(ReaderError, match=r"source .Odd.: .* expected a data frame"):
         Hierarchy.from_parents(Odd())
 
 
@@ -32,3 +32,8 @@ def test_comments_above_the_header_and_quotes() -> None:
     table = read_csv('# made by hand\n\n#\na,b\n"x, #1","y\nz"\n#2,w\n', comment="#")
     assert table.columns == ["a", "b"]
     assert table.rows == [["x, #1", "y\nz"], ["#2", "w"]]
+
+
+def test_a_frame_with_numbers_as_columns_is_read() -> None:
+    frame = pd.DataFrame([["Food", "Tea"], ["Food", "Milk"]])
+    assert Hierarchy.from_paths(frame).item_labels == (("Food", "Tea"), ("Food", "Milk"))
