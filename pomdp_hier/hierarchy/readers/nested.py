@@ -303,9 +303,9 @@ def check_child_key(nodes: Iterable[object]) -> None:
         ReaderError: The message names the keys.
     """
     for row in nodes:
-        called = (
-            [row[key] for key in NAME_KEYS if isinstance(row.get(key), SCALARS)] if isinstance(row, Mapping) else []
-        )
+        if not isinstance(row, Mapping):
+            continue
+        called = [row[key] for key in NAME_KEYS if isinstance(row.get(key), SCALARS)]
         if not called:
             continue
         known = [key for key in CHILD_KEYS if row.get(key)]
