@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pomdp_hier.hierarchy import Hierarchy
     from pomdp_hier.hqs.model import three_node
     from pomdp_hier.hqs.score import evaluate, hqs_samples, hqs_score
+    from pomdp_hier.hqs.search_length import expected_search_length
     from pomdp_hier.improvement import improve
     from pomdp_hier.planning import RTBSS, AndOrTree, solve, value_iteration, verify
     from pomdp_hier.pomdp.belief import Belief
@@ -50,6 +51,7 @@ __all__ = [
     "compare_updaters",
     "diagnose",
     "evaluate",
+    "expected_search_length",
     "find_misfiled",
     "hqs_samples",
     "hqs_score",
@@ -74,6 +76,7 @@ _HOMES = {
     "pomdp_hier.hierarchy": "Hierarchy",
     "pomdp_hier.hqs.model": "three_node",
     "pomdp_hier.hqs.score": "evaluate hqs_samples hqs_score",
+    "pomdp_hier.hqs.search_length": "expected_search_length",
     "pomdp_hier.improvement": "improve",
     "pomdp_hier.planning": "RTBSS AndOrTree solve value_iteration verify",
     "pomdp_hier.pomdp.belief": "Belief",

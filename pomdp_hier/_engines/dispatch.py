@@ -28,7 +28,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 STEP = 1.5e-4
 """CPU seconds of numpy per level and batch of items, for any batch size."""
 
-COMPILATION = {"descend_all": 1.9, "plan_all": 3.1}
+COMPILATION = {"descend_all": 1.9, "plan_all": 3.1, "search_all": 1.9}
 """CPU seconds to compile the loops of `on_numba`, with the functions that they call."""
 
 _PLANNING = 3.0  # slowdown of a planner, which keeps bounds per layer
@@ -112,7 +112,9 @@ class _Meter:
         return found
 
 
-def choose_engine(task: Task, engine: str, items: Sequence[int] | Ints, seconds: float | None = None) -> str:
+def choose_engine(
+    task: Task, engine: str, items: Sequence[int] | Ints, seconds: float | None = None, kernel: str | None = None
+) -> str:
     """Return the engine for the searches for these items.
 
     Args:
@@ -120,6 +122,7 @@ def choose_engine(task: Task, engine: str, items: Sequence[int] | Ints, seconds:
         engine: ``"auto"``, ``"numpy"`` or ``"numba"``.
         items: The items.
         seconds: The estimated time of numpy, if the task is a part of the work.
+        kernel: The compiled function; that of the rule by default.
 
     Raises:
         ParameterError: The engine is unknown, or numba does not support the task.
@@ -133,7 +136,7 @@ def choose_engine(task: Task, engine: str, items: Sequence[int] | Ints, seconds:
     if engine == "auto":
         if isinstance(task.rule, SearchRoot) or not (known and _compiled.is_installed()):
             return "numpy"
-        compilation = _compilation(task.rule)
+        compilation = {kernel: COMPILATION[kernel]} if kernel else _compilation(task.rule)
         if seconds is None:
             seconds = numpy_seconds(task, np.asarray(items), _compiled.price(_NUMBA_FILE, compilation))
         return "numba" if _compiled.pays(seconds, _NUMBA_FILE, compilation) else "numpy"

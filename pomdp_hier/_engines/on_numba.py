@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numba
 import numpy as np
 
-from pomdp_hier._arrays import Ints
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._compiled import compiling
 from pomdp_hier._engines.task import TIE, Advance, AlwaysDescend, HindsightRule, LookAhead, Stops, Task
 from pomdp_hier._text import brief
@@ -199,6 +199,55 @@ def similarity(of: Similarities, measured: float, size: Any, inside: bool, squar
 
 
 @inlined
+def derives(tree: TreeArrays, of: Similarities, node: int, own: int, rounded: float) -> tuple[Any, Any]:
+    """Return whether the product of the largest child is derived, and the rounding error of the correct child's.
+
+    For the cosine, the products with the sums of the children add up to that of the node. The product of the largest
+    child is derived by subtraction. Each subtraction may add the rounding error of the node's product, in units of one
+    unit vector; ``rounded`` is the error since the last direct product. While it is at most `BUDGET` per item of the
+    child, the mean keeps all digits but the last.
+    """
+    places = tree.places
+    largest = tree.child_nodes[places[node, FIRST] + places[node, COUNT] - 1]
+    rounded += np.float64(places[node, SIZE]) * (places[node, COUNT] - 1)
+    derived = of.kind == COSINE and rounded <= BUDGET * places[largest, SIZE]
+    return derived, rounded if derived and own == largest else 0.0
+
+
+@inlined
+def compare(
+    tree: TreeArrays,
+    of: Similarities,
+    node: int,
+    own: int,
+    row: Any,
+    square: float,
+    whole: float,
+    derived: bool,
+    values: Any,
+    at: Any,
+) -> tuple[Any, Any, Any]:
+    """Write the similarities to the children of a node to ``values[at:]``.
+
+    Returns:
+        The largest one, and for the correct child (``own``, -1 for none) its similarity and its product.
+    """
+    places, top, own_value, own_whole = tree.places, -np.inf, 0.0, 0.0
+    low, count = places[node, FIRST], places[node, COUNT]
+    largest = tree.child_nodes[low + count - 1]
+    for rank in range(count):
+        child = tree.child_nodes[low + rank]
+        measured = whole if derived and child == largest else measure(of, child, tree.values[child, SHARE], row)
+        whole -= measured
+        value = similarity(of, measured, np.int64(places[child, SIZE]), child == own, square, row.shape[0])
+        own_whole = measured if child == own else own_whole
+        own_value = value if child == own else own_value
+        values[at + rank] = value
+        top = max(top, value)
+    return top, own_value, own_whole
+
+
+@inlined
 def weigh(
     tree: TreeArrays,
     of: Similarities,
@@ -215,33 +264,20 @@ def weigh(
 
     ``eta = softmax of sim / delta_t``; ``margin = sum of eta**2 (r' - r) - (1 + r) sum of eta (1 - eta)``.
 
-    For the cosine, the products with the sums of the children add up to that of the node, ``whole``. The product of the
-    largest child is derived by subtraction. Each subtraction may add the rounding error of ``whole``, in units of one
-    unit vector; ``rounded`` is the error since the last direct product. While it is at most `BUDGET` per item of the
-    child, the mean keeps all digits but the last.
+    ``whole`` is the node's product with the item, and ``rounded`` its rounding error; see `derives`.
 
     Returns:
         The margin, its loss, and for the correct child (``own``, -1 for none) its guidance, its product, and the
         rounding error of that.
     """
-    places, values, top = tree.places, tree.values, -np.inf
+    places, values = tree.places, tree.values
     low, count = places[node, FIRST], places[node, COUNT]
-    largest = tree.child_nodes[low + count - 1]
-    rounded += np.float64(places[node, SIZE]) * (count - 1)
-    derived = of.kind == COSINE and rounded <= BUDGET * places[largest, SIZE]
-    own_rounded = rounded if derived and own == largest else 0.0
+    derived, own_rounded = derives(tree, of, node, own, rounded)
     if count == 2:
         margin, loss, own_share, own_whole = weigh_two(tree, of, node, own, row, square, whole, derived, eta, at)
         return margin, loss, own_share, own_whole, own_rounded
-    own_share, own_whole = 0.0, 0.0
-    for rank in range(count):
-        child = tree.child_nodes[low + rank]
-        measured = whole if derived and child == largest else measure(of, child, values[child, SHARE], row)
-        whole -= measured
-        own_whole = measured if child == own else own_whole
-        value = similarity(of, measured, np.int64(places[child, SIZE]), child == own, square, row.shape[0])
-        eta[at + rank] = value
-        top = max(top, value)
+    top, _, own_whole = compare(tree, of, node, own, row, square, whole, derived, eta, at)
+    own_share = 0.0
     temperature, gross = tree.temperatures[places[node, LEVEL]], values[node, GROSS]
     total, gain, loss = 0.0, 0.0, 0.0
     for rank in range(count):
@@ -358,6 +394,39 @@ def descend_all(
         if policy == BEST_IN_HINDSIGHT:
             level, probability = best_level, best_probability
         nodes[j], probabilities[j] = path[level], probability
+
+
+@compiled
+def search_all(
+    tree: TreeArrays,
+    of: Similarities,
+    items: Any,
+    enter_own_singleton: bool,
+    labels_below: Any,
+    scratch: Scratch,
+    looks: Any,
+    labels: Any,
+) -> None:
+    """Write the expected numbers of items looked at and of labels read, for searchers who may go back."""
+    row, path, places, values = scratch.row, scratch.path, tree.places, scratch.eta
+    for j in range(len(items)):
+        item = items[j]
+        length = follow(tree, item, path, enter_own_singleton)
+        square = prepare(of, item, row)
+        whole, rounded, read = 0.0, np.inf, 0.0
+        looked = (places[path[length], SIZE] + 1.0) / 2.0
+        for level in range(length):
+            node, own = path[level], path[level + 1]
+            derived, rounded = derives(tree, of, node, own, rounded)
+            _, own_value, whole = compare(tree, of, node, own, row, square, whole, derived, values, np.int64(0))
+            low, count, temperature = places[node, FIRST], places[node, COUNT], tree.temperatures[level]
+            read += count
+            for rank in range(count):
+                child = tree.child_nodes[low + rank]
+                before = 1.0 / (1.0 + np.exp((own_value - values[rank]) / temperature)) if child != own else 0.0
+                looked += before * places[child, SIZE]
+                read += before * labels_below[child]
+        looks[j], labels[j] = looked, read
 
 
 @compiled
@@ -492,23 +561,50 @@ def _plans_to_descend(
 
 def run(task: Task, items: Ints, advance: Advance) -> Stops:
     """Return the stops of the searches for these items, bit-for-bit identical for any number of threads."""
-    tree = task.hierarchy
-    nodes = np.full(len(items), tree.root)
-    probabilities = np.ones(len(items))
-    kernel, features = _kernel(task), getattr(task.affinity, "features", None)
-    order = np.argsort(tree.starts[items])
+    nodes, probabilities = np.full(len(items), task.hierarchy.root), np.ones(len(items))
+    size = PIECE_ITEMS if isinstance(task.rule, LookAhead) else _piece_of_paths(task)
+    _in_pieces(task, items, size, _kernel(task), (nodes, probabilities), advance)
+    return Stops(nodes, probabilities)
 
-    size = PIECE_ITEMS
-    if not isinstance(task.rule, LookAhead):
-        # In trees of thousands of levels a piece takes long, and an interrupt waits for its end.
-        size = min(size, max(64, PIECE_STEPS // (int(tree.height) + 1)))
+
+def run_lengths(task: Task, items: Ints, labels_below: Ints, advance: Advance) -> tuple[Floats, Floats]:
+    """Return the expected numbers of items looked at and of labels read ``[m]``; see `search_length.run`."""
+    tree, of = _tree_arrays(task), _similarities(cast(DenseAffinity, task.affinity))
+    below, enter = _read_only(labels_below.astype(np.float64)), task.enter_own_singleton
+    height, widest = int(task.hierarchy.height), int(np.diff(task.hierarchy.child_offsets).max())
+    looks, labels = np.empty(len(items)), np.empty(len(items))
+
+    def kernel(items: Ints, looks: Floats, labels: Floats) -> None:
+        search_all(tree, of, items, enter, below, _scratch(of.centre.size, height, widest), looks, labels)
+
+    _in_pieces(task, items, _piece_of_paths(task), kernel, (looks, labels), advance)
+    return looks, labels
+
+
+def _piece_of_paths(task: Task) -> int:
+    """Return the number of items per piece: an interrupt waits for its end, which takes long in deep trees."""
+    return min(PIECE_ITEMS, max(64, PIECE_STEPS // (int(task.hierarchy.height) + 1)))
+
+
+def _in_pieces(
+    task: Task,
+    items: Ints,
+    size: int,
+    kernel: Callable[[Ints, Any, Any], None],
+    columns: tuple[Any, Any],
+    advance: Advance,
+) -> None:
+    """Write the results of the kernel to the columns, piece by piece in leaf order, on the threads of the task."""
+    features = getattr(task.affinity, "features", None)
+    order = np.argsort(task.hierarchy.starts[items])
 
     def work(low: int) -> int:
         require_whole(features)
         part = order[low : low + size]
-        stops, reached = np.empty(len(part), dtype=np.int64), np.empty(len(part))
-        kernel(items[part], stops, reached)
-        nodes[part], probabilities[part] = stops, reached
+        found = tuple(np.empty(len(part), dtype=column.dtype) for column in columns)
+        kernel(items[part], *found)
+        for column, values in zip(columns, found, strict=True):
+            column[part] = values
         return len(part)
 
     lows = range(0, len(items), size)
@@ -516,7 +612,7 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
     if workers <= 1:
         for low in lows:
             advance(work(low))
-        return Stops(nodes, probabilities)
+        return
     with ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(work, low) for low in lows]
         try:
@@ -525,7 +621,6 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return Stops(nodes, probabilities)
 
 
 def _usable_cpus() -> int:

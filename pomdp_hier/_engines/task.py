@@ -250,6 +250,16 @@ class Task:
         return self.affinity.hierarchy
 
     @cached_property
+    def ends(self) -> Ints:
+        """The deepest cluster that the search for each item may enter ``[N]``."""
+        tree = self.hierarchy
+        leaf = tree.leaf_of_item
+        if self.enter_own_singleton:
+            return leaf
+        own = (leaf == np.arange(tree.n_items)) & (tree.parent[leaf] >= 0)
+        return np.where(own, tree.parent[leaf], leaf)
+
+    @cached_property
     def potential(self) -> Floats:
         """Largest reward below each node minus its own ``[n_nodes]``, a bound for planning."""
         tree, reward = self.hierarchy, self.rewards.reward

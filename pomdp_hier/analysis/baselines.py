@@ -237,13 +237,8 @@ def adjusted_score(score: float, zero: float, one: float, min_denominator: float
 
 def perfect_score(task: Task, result: HQSResult | None = None) -> float:
     """Return the mean reward of the deepest cluster of each search, estimated for a sample."""
-    tree = task.hierarchy
-    leaf = tree.leaf_of_item
-    if not task.enter_own_singleton:
-        own = (leaf == np.arange(tree.n_items)) & (tree.parent[leaf] >= 0)
-        leaf = np.where(own, tree.parent[leaf], leaf)
-    rewards = task.rewards.reward[leaf]
-    return math.fsum(rewards) / tree.n_items if result is None else result.mean(rewards[result.sampled_items])
+    rewards = task.rewards.reward[task.ends]
+    return math.fsum(rewards) / task.hierarchy.n_items if result is None else result.mean(rewards[result.sampled_items])
 
 
 def first_branch(task: Task, keys: Sequence[Hashable] | None = None, result: HQSResult | None = None) -> float:

@@ -17,39 +17,18 @@ from pomdp_hier.errors import MissingExtraError
 from pomdp_hier.hqs.sampling import Sample
 
 
-@dataclass(frozen=True, eq=False)
-class HQSResult:
-    """The HQS of a hierarchy, per item and overall; all arrays are read-only and in item order.
-
-    For a sample, the arrays have only its n items, and the score is the estimate for all N.
+class ItemScores:
+    """One value per item, and their mean; the part that all scores share.
 
     Attributes:
-        values: The oracle value of the search for each item ``[n]``, between -1 and 1.
-        stop_nodes: The node at which the search stops ``[n]``.
-        stop_levels: The level of that node ``[n]``; 0 at the root.
-        path_probabilities: The probability of following the true path to that node ``[n]``.
-        rewards: The reward of finding the item there ``[n]``.
+        values: The value of the search for each item ``[n]``.
         config: The settings.
         sample: The sample of items; None if all were scored, n = N.
-
-    Example:
-        >>> from pomdp_hier import Hierarchy, evaluate
-        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> result = evaluate([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
-        >>> result.stop_nodes, result.values.round(3)
-        (array([4, 4, 5, 5]), array([0.622, 0.622, 0.622, 0.622]))
-
-    References:
-        Huang, Piao, Moreno and Hurley, the hierarchy quality for search.
     """
 
     values: Floats
-    stop_nodes: Ints
-    stop_levels: Ints
-    path_probabilities: Floats
-    rewards: Floats
     config: Mapping[str, Any]
-    sample: Sample | None = None
+    sample: Sample | None
 
     def __post_init__(self) -> None:
         for column in self.columns().values():
@@ -57,7 +36,7 @@ class HQSResult:
 
     @cached_property
     def score(self) -> float:
-        """The HQS: the exactly summed mean of the values, or its estimate from a sample."""
+        """The score: the exactly summed mean of the values, or its estimate from a sample."""
         return self.mean(self.values)
 
     def mean(self, numbers: npt.NDArray[Any]) -> float:
@@ -101,30 +80,17 @@ class HQSResult:
             ParameterError: The level is not in (0, 1).
         """
         check_level("level", level)
-        return (self.score, self.score) if self.sample is None else self.sample.interval(self.values, level)
+        if self.sample is None:
+            return self.score, self.score
+        low, high = self.value_range
+        return self.sample.interval(self.values, level, low=low, high=high)
 
     def __repr__(self) -> str:
         if self.sample is None:
-            return f"HQSResult(score={self.score:z.6f}, {len(self.values)} items)"
+            return f"{type(self).__name__}(score={self.score:z.6f}, {len(self.values)} items)"
         low, high = self.interval()
-        return f"HQSResult(score={self.score:z.6f} [{low:z.4f}, {high:z.4f}], {self.n_sampled} of {self.n_items} items)"
-
-    def summary(self) -> str:
-        """Return the score, quantiles of the values, and the stop levels as text."""
-        values, levels = self.values, self.stop_levels
-        low, middle, high = np.quantile(values, [0.1, 0.5, 0.9])
-        settings = ", ".join(f"{key}={value}" for key, value in self.config.items())
-        lines = [
-            f"HQS {self.score:z.6f} over {len(values)} item(s)",
-            *self._sampling_lines(),
-            f"values: min {values.min():z.4f}, 10% {low:z.4f}, median {middle:z.4f}, 90% {high:z.4f}, "
-            f"max {values.max():z.4f}",
-            f"value below that of searching the root: {int((values < 0).sum())} item(s); "
-            f"stopped at the root: {int((levels == 0).sum())}",
-            f"stop level: mean {levels.mean():z.2f}, max {levels.max()}",
-            f"settings: {settings}",
-        ]
-        return "\n".join(lines)
+        reach = f"[{low:z.4f}, {high:z.4f}], {self.n_sampled} of {self.n_items} items"
+        return f"{type(self).__name__}(score={self.score:z.6f} {reach})"
 
     def _sampling_lines(self) -> list[str]:
         if self.sample is None:
@@ -165,6 +131,67 @@ class HQSResult:
                 f"to_frame({brief(backend)}) needs narwhals and {backend}. "
                 "Install them with: pip install 'pomdp-hier[frames]'"
             ) from error
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """The smallest and the largest possible value of an item."""
+        return -1.0, 1.0
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays by name, one entry per scored item."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HQSResult(ItemScores):
+    """The HQS of a hierarchy, per item and overall; all arrays are read-only and in item order.
+
+    For a sample, the arrays have only its n items, and the score is the estimate for all N.
+
+    Attributes:
+        values: The oracle value of the search for each item ``[n]``, between -1 and 1.
+        stop_nodes: The node at which the search stops ``[n]``.
+        stop_levels: The level of that node ``[n]``; 0 at the root.
+        path_probabilities: The probability of following the true path to that node ``[n]``.
+        rewards: The reward of finding the item there ``[n]``.
+        config: The settings.
+        sample: The sample of items; None if all were scored, n = N.
+
+    Example:
+        >>> from pomdp_hier import Hierarchy, evaluate
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> result = evaluate([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
+        >>> result.stop_nodes, result.values.round(3)
+        (array([4, 4, 5, 5]), array([0.622, 0.622, 0.622, 0.622]))
+
+    References:
+        Huang, Piao, Moreno and Hurley, the hierarchy quality for search.
+    """
+
+    values: Floats
+    stop_nodes: Ints
+    stop_levels: Ints
+    path_probabilities: Floats
+    rewards: Floats
+    config: Mapping[str, Any]
+    sample: Sample | None = None
+
+    def summary(self) -> str:
+        """Return the score, quantiles of the values, and the stop levels as text."""
+        values, levels = self.values, self.stop_levels
+        low, middle, high = np.quantile(values, [0.1, 0.5, 0.9])
+        settings = ", ".join(f"{key}={value}" for key, value in self.config.items())
+        lines = [
+            f"HQS {self.score:z.6f} over {len(values)} item(s)",
+            *self._sampling_lines(),
+            f"values: min {values.min():z.4f}, 10% {low:z.4f}, median {middle:z.4f}, 90% {high:z.4f}, "
+            f"max {values.max():z.4f}",
+            f"value below that of searching the root: {int((values < 0).sum())} item(s); "
+            f"stopped at the root: {int((levels == 0).sum())}",
+            f"stop level: mean {levels.mean():z.2f}, max {levels.max()}",
+            f"settings: {settings}",
+        ]
+        return "\n".join(lines)
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays by name, one entry per scored item."""

@@ -37,6 +37,9 @@ class Scored(Protocol):
     @property
     def config(self) -> Mapping[str, Any]: ...
 
+    @property
+    def value_range(self) -> tuple[float, float]: ...
+
     def columns(self) -> dict[str, npt.NDArray[Any]]: ...
 
 
@@ -135,14 +138,14 @@ class Sample:
         t, below, above = self._margins(values, level, low, high)
         return max(least, mean - t - below), min(most, mean + t + above)
 
-    def margin_of_error(self, values: Floats, level: float = 0.95) -> float:
+    def margin_of_error(self, values: Floats, level: float = 0.95, *, low: float = -1.0, high: float = 1.0) -> float:
         """Return the longer side of the interval at this level, measured from the estimate."""
-        (low, high), mean = self.interval(values, level), self.estimate(values)
-        return max(mean - low, high - mean)
+        (lower, upper), mean = self.interval(values, level, low=low, high=high), self.estimate(values)
+        return max(mean - lower, upper - mean)
 
-    def size_for(self, target: float, values: Floats) -> float:
+    def size_for(self, target: float, values: Floats, *, low: float = -1.0, high: float = 1.0) -> float:
         """Return the sample size at which the 95 % interval is expected to have the target half-width."""
-        t, below, above = self._margins(values, 0.95, min(-1.0, float(values.min())), max(1.0, float(values.max())))
+        t, below, above = self._margins(values, 0.95, min(low, float(values.min())), max(high, float(values.max())))
         n, size = len(values), self.n_items
 
         def excess(wanted: float) -> float:
@@ -271,10 +274,13 @@ class Sampling:
             at = np.searchsorted(known, sample.items)
             if self.half_width is None:
                 break
-            scored = [have["values"][at] for have in columns.values()]
-            if max(map(sample.margin_of_error, scored)) <= self.half_width:
+            scored = [(have["values"][at], *results[name].value_range) for name, have in columns.items()]
+            if (
+                max(sample.margin_of_error(values, low=low, high=high) for values, low, high in scored)
+                <= self.half_width
+            ):
                 break
-            needed = max(sample.size_for(self.half_width, values) for values in scored)
+            needed = max(sample.size_for(self.half_width, values, low=low, high=high) for values, low, high in scored)
             size = min(n_items, max(math.ceil(_MARGIN * needed), size + 1 + size // 8))
         config = {**self._record(), "random_state": int(seed) if isinstance(seed, int | np.integer) else repr(seed)}
         return {

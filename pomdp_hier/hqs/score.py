@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,10 @@ from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.similarity import Similarity
+from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import Prepared, prepare
-from pomdp_hier.hqs.result import HQSResult
+from pomdp_hier.hqs.result import HQSResult, ItemScores
 from pomdp_hier.hqs.reward import Reward
 from pomdp_hier.hqs.sampling import Method, Sampling
 from pomdp_hier.hqs.settings import CALIBRATED, Request, Run, Settings
@@ -26,6 +27,8 @@ from pomdp_hier.hqs.settings import CALIBRATED, Request, Run, Settings
 if TYPE_CHECKING:
     from pomdp_hier.pomdp.problem import POMDP
 
+
+Scores = TypeVar("Scores", bound=ItemScores)
 
 _OF_A_SAMPLE = ("sample_size", "sampling", "random_state", "half_width", "coverage")
 
@@ -138,23 +141,29 @@ def evaluate(
     run = Run(engine, threads, progress, updater, random_state, n_jobs, checkpoint, policy_version)
     request = Request(settings, run, Sampling(sample_size, sampling, random_state, half_width))
     request.check_used()
-    if items is not None and request.sampling.asked:
+    chosen = chosen_items(items, request.sampling, hierarchy)
+    prepared = prepare(X, hierarchy, settings, compiled=engine != "numpy")
+    if chosen is None:
+        return score(prepared, run, request.sampling)
+    return score_items(prepared, run, chosen)
+
+
+def chosen_items(items: Any, sampling: Sampling, hierarchy: Hierarchy) -> Ints | None:
+    """Return the item numbers of an argument as an array; None for all items, or for a sample of them.
+
+    Raises:
+        HierarchyError: The tree is not a `Hierarchy`.
+        ParameterError: They are not item numbers, or a sample was requested as well.
+    """
+    require_hierarchy(hierarchy)
+    if items is None:
+        return None
+    n_items = hierarchy.n_items
+    if sampling.asked:
         raise ParameterError(
             f"items: got {brief(items)} beside a sample; expected one of them. Leave out items, or sample_size and "
             "half_width."
         )
-    prepared = prepare(X, hierarchy, settings, compiled=engine != "numpy")
-    if items is None:
-        return score(prepared, run, request.sampling)
-    return score_items(prepared, run, _chosen(items, hierarchy.n_items))
-
-
-def _chosen(items: Any, n_items: int) -> Ints:
-    """Return item numbers as an array.
-
-    Raises:
-        ParameterError: They are not item numbers.
-    """
     is_long = isinstance(items, Sized) and len(items) > max(n_items, 1_000_000)
     with contextlib.suppress(TypeError, ValueError, OverflowError):  # lists of different lengths, or too deep
         chosen = np.asarray([] if is_long else items)
@@ -164,18 +173,22 @@ def _chosen(items: Any, n_items: int) -> Ints:
     raise ParameterError(f"items: got {brief(items)}; expected item numbers from 0 to {n_items - 1}.")
 
 
-def score(prepared: Prepared, run: Run, sampling: Sampling, like: HQSResult | None = None) -> HQSResult:
+def score(prepared: Prepared, run: Run, sampling: Sampling, like: ItemScores | None = None) -> HQSResult:
     """Return the result for all items, or for a sample if one was requested.
 
     With ``like``, score the items of that result, for a paired comparison.
     """
     if like is None:
         return sampling.run(prepared.hierarchy, lambda items: {"": score_items(prepared, run, items)})[""]
-    result = score_items(prepared, run, like.sampled_items)
+    return like_sample(score_items(prepared, run, like.sampled_items), like)
+
+
+def like_sample(result: Scores, like: ItemScores) -> Scores:
+    """Return a result for the items of another one as an estimate from the same sample, if that is one."""
     if like.sample is None:
         return result
     of_sample = {name: value for name, value in like.config.items() if name in _OF_A_SAMPLE}
-    return replace(result, sample=like.sample, config={**result.config, **of_sample})
+    return replace(result, sample=like.sample, config={**result.config, **of_sample})  # type: ignore[type-var]
 
 
 def score_items(prepared: Prepared, run: Run, items: Ints) -> HQSResult:

@@ -1,0 +1,252 @@
+"""Expected search length of a tree: how many items a searcher looks at who may go back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pomdp_hier._arguments import is_real, unexpected
+from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._engines import search_length as engines
+from pomdp_hier._engines.dispatch import choose_engine
+from pomdp_hier._engines.task import Task
+from pomdp_hier._progress import shown_progress
+from pomdp_hier.features.similarity import Similarity
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.inputs import Prepared, prepare
+from pomdp_hier.hqs.result import ItemScores
+from pomdp_hier.hqs.sampling import Method, Sample, Sampling
+from pomdp_hier.hqs.score import chosen_items, like_sample
+from pomdp_hier.hqs.settings import CALIBRATED, Request, Run, Settings
+
+QUESTIONS = {
+    "hqs": "HQS values the search of a person who never goes back.",
+    "search_length": "The search length counts the items seen by a person who may go back: how good is the guidance?",
+    "search_length_with_labels": "With a label cost of 1 it also charges for reading, and compares trees of any shape.",
+}
+"""The question that each score answers, for all pages that show several of them."""
+
+_MOST = 1e100
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SearchLengthResult(ItemScores):
+    """The expected search length of a hierarchy, per item and overall; arrays are read-only and in item order.
+
+    For a sample, the arrays have only its n items, and the score is the estimate for all N.
+
+    Attributes:
+        values: The reduction of the search length, ``1 - (E_x - 1) / ((N - 1) / 2)``, ``[n]``. 1 is found at once, and
+            0 is the list without a tree. -1 is found last, and with label cost values may be lower. 0 for N = 1.
+        lengths: ``E_x``, the expected number of items looked at, the item included, plus ``label_cost`` times the
+            expected number of labels read ``[n]``.
+        auc: The probability that the item is looked at before a random other item ``[n]``, whatever the label cost. 0.5
+            for N = 1, as for any list.
+        labels: The expected number of labels read ``[n]``, whatever the label cost.
+        list_length: The expected length in the list of all items, ``(N + 1) / 2``.
+        config: The settings.
+        sample: The sample of items; None if all were scored, n = N.
+        lowest: The smallest possible value.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> found = expected_search_length([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
+        >>> found.lengths.round(4), found.list_length
+        (array([1.5002, 1.5005, 1.5002, 1.5005]), 2.5)
+    """
+
+    values: Floats
+    lengths: Floats
+    auc: Floats
+    labels: Floats
+    list_length: float
+    config: Mapping[str, Any]
+    sample: Sample | None = None
+    lowest: float = -1.0
+
+    @cached_property
+    def mean_length(self) -> float:
+        """The mean of the lengths, or its estimate from a sample."""
+        return self.mean(self.lengths)
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """The smallest and the largest possible value of an item."""
+        return self.lowest, 1.0
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays by name, one entry per scored item."""
+        return {"values": self.values, "lengths": self.lengths, "auc": self.auc, "labels": self.labels}
+
+    def sentence(self) -> str:
+        """Return the mean length beside that of a list, as text.
+
+        Example:
+            >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+            >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+            >>> expected_search_length(X, tree, delta=0.1).sentence()
+            'Searchers who may go back look at 1.5 items on average; a list takes 2.5.'
+        """
+        cost, labels = float(self.config["label_cost"]), self.mean(self.labels)
+        seen = f"look at {_shown(self.mean_length - cost * labels)} items"
+        if cost:
+            rate = "" if cost == 1 else f" at {cost:g} per label"
+            seen += f" and read {_shown(labels)} labels, {_shown(self.mean_length)} in all{rate},"
+        return f"Searchers who may go back {seen} on average; a list takes {_shown(self.list_length)}."
+
+    def summary(self) -> str:
+        """Return the score, the mean length, and quantiles of the values, as text."""
+        values = self.values
+        low, middle, high = np.quantile(values, [0.1, 0.5, 0.9])
+        settings = ", ".join(f"{key}={value}" for key, value in self.config.items())
+        lines = [
+            f"reduction of the expected search length {self.score:z.6f} over {len(values)} item(s)",
+            *self._sampling_lines(),
+            self.sentence(),
+            f"values: min {values.min():z.4f}, 10% {low:z.4f}, median {middle:z.4f}, 90% {high:z.4f}, "
+            f"max {values.max():z.4f}",
+            f"value below that of a list: {int((values < 0).sum())} item(s)",
+            f"settings: {settings}",
+        ]
+        return "\n".join(lines)
+
+
+def _shown(length: float) -> str:
+    return f"{length:z,.0f}" if length >= 100 else f"{length:.3g}"
+
+
+def expected_search_length(
+    X: Any,
+    hierarchy: Hierarchy,
+    *,
+    similarity: Similarity = "cosine",
+    delta: float | Literal["calibrated"] = 0.01,
+    nu: float = 1.0,
+    label_cost: float = 0.0,
+    enter_own_singleton: bool = True,
+    engine: str = "auto",
+    threads: int | None = None,
+    progress: bool = False,
+    sample_size: float | None = None,
+    sampling: Method = "stratified",
+    random_state: int | np.random.Generator | None = None,
+    half_width: float | None = None,
+    items: Sequence[int] | Ints | None = None,
+) -> SearchLengthResult:
+    """Return the expected search length of a tree over items, per item and as a mean reduction.
+
+    This searcher has the guidance of `hqs_score`, but may go back. At a node they enter a child with probability
+    ``eta``, renormalised over the children that are not exhausted. In a leaf cluster they look at all items, in random
+    order. Where no child is left, they go up. For item x with the leaf cluster L, the expected number of items looked
+    at is ``E_x = (|L| + 1) / 2 + sum of sigma((s_c - s_r) / delta_t) |c|``. The sum is over the siblings c of the
+    correct child r at every level t of the true path; s are similarities, and sigma is the logistic function. The value
+    of an item is ``1 - (E_x - 1) / ((N - 1) / 2)``, and the score the mean value.
+
+    A value of 1 is found at once. Lists, and guidance without information, have value 0 on any tree; -1 is found last.
+    Without label cost the value is ``2 AUC - 1``, where AUC is the probability that x comes before a random other item.
+
+    ``E_x - 1`` is Cooper's expected search length, the number of irrelevant items seen before the relevant one, and the
+    value is his reduction factor. He takes the expectation within one weak order. Here it is over the random orders of
+    the searcher.
+
+    Without label cost, depth and breadth are free: use that to compare guidance on one tree. To compare trees of
+    different shape, use ``label_cost=1``. The value of one item alone is 0.
+
+    Args:
+        X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
+        hierarchy: The tree over the N items, in the order of the rows.
+        similarity, delta, nu: As for `evaluate`.
+        label_cost: The cost of reading one label, in items looked at. At a node, the labels of all children are read.
+        enter_own_singleton: Whether the search for x may step into x itself, where the tree has it as a leaf cluster.
+            If not, it looks at all items of the parent.
+        engine: ``"auto"``, ``"numpy"`` or ``"numba"``.
+        threads, progress, sample_size, sampling, random_state, half_width, items: As for `evaluate`.
+
+    Raises:
+        FeatureError: The features are unusable.
+        ParameterError: A setting is out of range or has no effect.
+        MissingExtraError: The engine needs numba, which is not installed.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+        >>> expected_search_length(X, tree, delta=0.1)
+        SearchLengthResult(score=0.666443, 4 items)
+        >>> expected_search_length(X, tree, delta=0.1, label_cost=1).score.__round__(3)
+        -0.667
+
+    References:
+        Cooper (1968), Expected search length: a single measure of retrieval effectiveness based on the weak ordering
+        action of retrieval systems, American Documentation 19; Plackett (1975), The analysis of permutations.
+    """
+    settings = Settings(similarity, delta, nu, policy="descend", enter_own_singleton=enter_own_singleton)
+    run = Run(engine, threads, progress, random_state=random_state)
+    request = Request(settings, run, Sampling(sample_size, sampling, random_state, half_width))
+    check_label_cost(label_cost)
+    chosen = chosen_items(items, request.sampling, hierarchy)
+    if run.is_generic(settings):
+        raise unexpected("engine", engine, "'auto', 'numpy' or 'numba'")
+    request.check_used()
+    prepared = prepare(X, hierarchy, settings, compiled=engine != "numpy")
+    if chosen is None:
+        return search_length(prepared, run, request.sampling, label_cost)
+    return lengths_of_items(prepared, run, label_cost, chosen)
+
+
+def check_label_cost(label_cost: object) -> None:
+    """Raise unless the cost is a number of at least 0.
+
+    Raises:
+        ParameterError: It is something else.
+
+    Example:
+        >>> check_label_cost(-1)
+        Traceback (most recent call last):
+        pomdp_hier.errors.ParameterError: label_cost: got -1; expected a number from 0 to 1e+100, such as 1.
+    """
+    if not (is_real(label_cost) and 0 <= label_cost <= _MOST):
+        raise unexpected("label_cost", label_cost, f"a number from 0 to {_MOST:g}, such as 1")
+
+
+def search_length(
+    prepared: Prepared, run: Run, sampling: Sampling, label_cost: float = 0.0, like: ItemScores | None = None
+) -> SearchLengthResult:
+    """Return the result for all items, or for a sample if one was requested.
+
+    With ``like``, score the items of that result, for a paired comparison.
+    """
+    if like is None:
+        return sampling.run(prepared.hierarchy, lambda items: {"": lengths_of_items(prepared, run, label_cost, items)})[
+            ""
+        ]
+    return like_sample(lengths_of_items(prepared, run, label_cost, like.sampled_items), like)
+
+
+def lengths_of_items(prepared: Prepared, run: Run, label_cost: float, items: Ints) -> SearchLengthResult:
+    """Return the result for these items, in their order."""
+    task, settings = prepared.task(run.threads), prepared.settings.record()
+    engine = choose_engine(task, run.engine, items, kernel="search_all")
+    config = {name: settings[name] for name in ("similarity", "delta", "nu", "enter_own_singleton")}
+    config |= {"label_cost": float(label_cost), "engine": engine}
+    config |= {} if prepared.calibration is None else {"delta_from": CALIBRATED}
+    with shown_progress(run.progress, "search length", "item", len(items)) as bar:
+        looks, labels = engines.run(task, items, engine, bar.update)
+    return _as_result(task, looks, labels, float(label_cost), config)
+
+
+def _as_result(task: Task, looks: Floats, labels: Floats, cost: float, config: dict[str, Any]) -> SearchLengthResult:
+    n_items, lengths = task.hierarchy.n_items, looks + cost * labels if cost else looks
+    others = n_items - 1
+    most = n_items + cost * float(engines.labels_below(task.hierarchy)[task.hierarchy.root])
+    return SearchLengthResult(
+        values=1 - (lengths - 1) / (others / 2) if others else np.zeros(len(looks)),
+        lengths=lengths,
+        auc=1 - (looks - 1) / others if others else np.full(len(looks), 0.5),
+        labels=labels,
+        list_length=(n_items + 1) / 2,
+        config=config,
+        lowest=1 - (most - 1) / (others / 2) if others else 0.0,
+    )
