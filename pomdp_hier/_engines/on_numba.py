@@ -582,7 +582,7 @@ def run_lengths(task: Task, items: Ints, labels_below: Ints, advance: Advance) -
 
 
 def _piece_of_paths(task: Task) -> int:
-    """Return the number of items per piece: an interrupt waits for its end, which takes long in deep trees."""
+    """Return the number of items per piece: an interrupt waits for its end, long in deep trees."""
     return min(PIECE_ITEMS, max(64, PIECE_STEPS // (int(task.hierarchy.height) + 1)))
 
 
