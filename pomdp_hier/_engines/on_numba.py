@@ -594,7 +594,7 @@ def _in_pieces(
     columns: tuple[Any, Any],
     advance: Advance,
 ) -> None:
-    """Write the results of the kernel to the columns, piece by piece in leaf order, on the threads of the task."""
+    """Write the results of the kernel to the columns, piece by piece, on the threads of the task."""
     features = getattr(task.affinity, "features", None)
     order = np.argsort(task.hierarchy.starts[items])
 
