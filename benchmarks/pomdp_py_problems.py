@@ -147,7 +147,7 @@ def episode(problem: POMDP, make: Callable[[], Any], search: Search, planner: st
         observation, earned = None, []
         here = POUCT(search.depth, search.simulations, exploration=search.exploration, seed=seed)
         for step in range(search.steps):
-            if problem.is_over(belief) or problem.is_terminal(environment.state):
+            if problem.is_terminal_belief(belief) or problem.is_terminal(environment.state):
                 break
             if planner == "here":
                 action = here.decide(problem, belief, observation=observation).action

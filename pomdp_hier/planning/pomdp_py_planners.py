@@ -23,7 +23,7 @@ from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_nonnegative, is_symbolic
 from pomdp_hier.pomdp.pomdp_py_bridge import HistoryPolicy
 from pomdp_hier.pomdp.problem import POMDP
-from pomdp_hier.pomdp.spaces import OVER, BridgedObservation, BridgedState, seeded_random, unwrapped
+from pomdp_hier.pomdp.spaces import TERMINAL_OBSERVATION, BridgedObservation, BridgedState, seeded_random, unwrapped
 
 
 class POUCT:
@@ -235,7 +235,7 @@ class _Simulator(pomdp_py.BlackboxModel):
             self._first = a
         self._steps += 1
         if self._problem.is_terminal(s):
-            return state, OVER, 0.0, self._depth + 1
+            return state, TERMINAL_OBSERVATION, 0.0, self._depth + 1
         next_state = self._successor(s, a)
         observation = self._observation(s, a, next_state.value)
         reward = 0.0

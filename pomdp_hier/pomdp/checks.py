@@ -92,7 +92,7 @@ class _Checker(IssueList):
         self.state_space = None if states is None else frozenset(states)
         self.observation_space = None if observations is None else frozenset(observations)
         self.states: dict[Any, None] = {}
-        self.over: set[Any] = set()
+        self.terminal: set[Any] = set()
         self.uses_state = problem.observation.uses_state
         self.legal_differs = problem.legal_by == "state" and problem.legal_everywhere is None
         self.uses_observation = problem.reward_model.uses_observation
@@ -116,14 +116,14 @@ class _Checker(IssueList):
         for state in queue:  # grows while it is walked
             self.bar.update()
             self._compared(state)
-            over = self.ask(Location("terminal({})", state), problem.is_terminal, state)
-            over = over is True
-            if over:
-                self.over.add(state)
-            actions = self._actions(state, over)
+            is_terminal = self.ask(Location("terminal({})", state), problem.is_terminal, state)
+            is_terminal = is_terminal is True
+            if is_terminal:
+                self.terminal.add(state)
+            actions = self._actions(state, is_terminal)
             self._legal[state] = tuple(actions)
             for action in actions:
-                if over:
+                if is_terminal:
                     self._terminal(state, action)
                     continue
                 for next_state in self._step(state, action):
@@ -151,7 +151,7 @@ class _Checker(IssueList):
                 self.add("not-in-space", "terminal", state, f"expected a state that can be reached. {remedy}.")
         if listed == ():
             return
-        ends = [s for s in self.states if s not in self._left and s not in self.over and self._legal.get(s)]
+        ends = [s for s in self.states if s not in self._left and s not in self.terminal and self._legal.get(s)]
         for state in filter(self._is_entered, ends):
             rewards = [(self._kept_reward(state, action), action) for action in self._legal[state]]
             reward, action = next((pair for pair in rewards if pair[0]), (0, None))
@@ -188,12 +188,12 @@ class _Checker(IssueList):
                 self.add("not-in-space", "initial belief", state, _listed("state", state, self.state_space))
         self._sum("initial belief", self.problem.initial_belief)
 
-    def _actions(self, state: Any, over: bool) -> Iterable[Any]:
+    def _actions(self, state: Any, is_terminal: bool) -> Iterable[Any]:
         location = Location("legal_actions({})", state)
         actions = self.ask(location, self.problem.possible_actions, state)
         if actions is FAILED:
             return ()
-        if not actions and not over:
+        if not actions and not is_terminal:
             self.add(
                 "no-legal-action", location, Finding("none"), "expected an action. Make the state terminal, or add one."
             )
@@ -403,7 +403,7 @@ class _Checker(IssueList):
         if not self.legal_differs:
             return
         states, known = list(self.states), {state: i for i, state in enumerate(self.states)}
-        legal = [() if state in self.over else self._legal.get(state, ()) for state in states]
+        legal = [() if state in self.terminal else self._legal.get(state, ()) for state in states]
         outcomes = self._numbered_outcomes(known)
         start = frozenset(known[s] for s in self.problem.initial_belief if s in known)
         locations: dict[frozenset[int], Location | str] = {start: "at the start"}

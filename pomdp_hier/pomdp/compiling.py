@@ -82,8 +82,8 @@ def _legality(problem: CorePOMDP, terminal: Bools) -> tuple[Bools, Bools | None]
     if problem.legal_everywhere is not None or terminal.all():
         return legal, None
     if problem.legal_by == "observation":
-        over = Belief.certain(states[int(np.argmin(terminal))])
-        sets = [set(problem.actions(over, o)) for o in (*problem.all_observations, None)]
+        nonterminal = Belief.certain(states[int(np.argmin(terminal))])
+        sets = [set(problem.actions(nonterminal, o)) for o in (*problem.all_observations, None)]
         return legal, np.array([[a in allowed for a in actions] for allowed in sets], dtype=bool)
     for i, state in enumerate(states):
         if not terminal[i]:
@@ -248,8 +248,8 @@ class _Builder:
             observation, next_state = np.divmod(matrix.indices, len(self.states))
         else:
             observation, next_state = matrix.indices, np.repeat(np.arange(len(self.states)), np.diff(matrix.indptr))
-        over = self.terminal[next_state]
-        return bool(np.isin(observation[over], observation[~over]).any())
+        ends = self.terminal[next_state]
+        return bool(np.isin(observation[ends], observation[~ends]).any())
 
     def _matrix(self, rows: Iterable[_Row], width: int, what: str, may_be_empty: bool = False) -> sparse.csr_array:
         """Return the matrix with one row per state; an error names the first invalid row."""

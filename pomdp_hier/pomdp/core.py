@@ -161,13 +161,13 @@ class CorePOMDP:
                             states[next_state] = None
                             queue.append(next_state)
                             self._require_few(states, next_state)
-        over = [state for state in states if self.is_terminal(state)]
+        terminal = [state for state in states if self.is_terminal(state)]
         nothing: set[Any] = set()
         if self.has_mixed_start or any(
             not made_after.get((action, True), nothing).isdisjoint(made_after.get((action, False), nothing))
             for action in actions
         ):
-            for state in over:
+            for state in terminal:
                 for action in actions:
                     observations.update(dict.fromkeys(self.observation_distribution(state, action, state)))
         return (
@@ -213,7 +213,7 @@ class CorePOMDP:
         """Return whether the state is terminal."""
         return bool(self._is_terminal(state))
 
-    def is_over(self, belief: Given) -> bool:
+    def is_terminal_belief(self, belief: Given) -> bool:
         """Return whether the belief is terminal: every state of its support is terminal."""
         return all(self.is_terminal(state) for state in self.as_belief(belief))
 
@@ -231,7 +231,7 @@ class CorePOMDP:
             ModelError: No action is legal in all states of the support.
         """
         belief = self.initial_belief if belief is None else self.as_belief(belief)
-        if self.is_over(belief):
+        if self.is_terminal_belief(belief):
             return ()
         if self._legal is None:
             return self._everywhere

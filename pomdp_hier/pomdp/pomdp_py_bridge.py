@@ -23,7 +23,7 @@ from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionMod
 from pomdp_hier.pomdp.numeric import Number, draw, mean
 from pomdp_hier.pomdp.problem import POMDP
 from pomdp_hier.pomdp.spaces import (
-    OVER,
+    TERMINAL_OBSERVATION,
     bridged_action,
     bridged_observation,
     bridged_state,
@@ -62,9 +62,9 @@ class _AgentObservation(ObservationModel):
 
 
 def observations_of(problem: POMDP, state: Any, action: Any, next_state: Any) -> Mapping[Any, Number]:
-    """Return ``{o: p(o | s, a, s')}``, and `OVER` after a terminal state, where the models may be undefined.
+    """Return ``{o: p(o | s, a, s')}``, and `TERMINAL_OBSERVATION` after a terminal state.
 
-    The previous state may be None where observations do not depend on it.
+    Models may be undefined there. The previous state may be None where observations do not depend on it.
     """
     if problem.is_terminal(next_state) and problem.legal_by != "belief":
         tables = problem.compiled
@@ -75,7 +75,7 @@ def observations_of(problem: POMDP, state: Any, action: Any, next_state: Any) ->
         else:
             answered = not problem.is_terminal(state)
         if not answered:
-            return {OVER: 1}
+            return {TERMINAL_OBSERVATION: 1}
     return problem.observation_distribution(next_state, action, state)
 
 
@@ -128,12 +128,12 @@ class HistoryPolicy(pomdp_py.RolloutPolicy):
         )
 
     def _legal_after(self, history: tuple[Any, ...]) -> tuple[Any, ...]:
-        if history and history[-1][1] == OVER:
+        if history and history[-1][1] == TERMINAL_OBSERVATION:
             return self._wait
         if self._everywhere:
             return self._everywhere
         belief = self._belief_after(history)
-        if self._problem.is_over(belief):
+        if self._problem.is_terminal_belief(belief):
             return self._wait
         return self._bridged(belief, self._last_observation(history))
 
@@ -183,7 +183,7 @@ class HistoryPolicy(pomdp_py.RolloutPolicy):
 
 def _posterior(problem: POMDP, belief: Belief, action: Any, observation: Any) -> Belief:
     """Return the posterior; a terminal belief is unchanged."""
-    if problem.is_over(belief):
+    if problem.is_terminal_belief(belief):
         return belief
     return bayes_posterior(problem, belief, action, observation)
 
@@ -265,7 +265,7 @@ class ProblemEnvironment(pomdp_py.Environment):
         self._rng = rng
 
     @property
-    def is_over(self) -> bool:
+    def is_terminal(self) -> bool:
         """Return whether the state is terminal."""
         return self.problem.is_terminal(unwrapped(self.state))
 

@@ -112,7 +112,7 @@ class BridgedObservation(_Bridged, Observation):
 
 
 # The observation after an action in a terminal state, where the models may be undefined.
-OVER = BridgedObservation("terminal")
+TERMINAL_OBSERVATION = BridgedObservation("terminal")
 
 
 def bridged_state(value: Any) -> pomdp_py.State:

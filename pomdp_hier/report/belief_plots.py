@@ -296,7 +296,7 @@ def draw_action_regions(
 
     def action(weights: Iterable[float]) -> Any:
         belief = Belief({s: w for s, w in zip(chosen, map(float, weights), strict=True) if w > 0})
-        return _NOTHING if problem.is_over(belief) else decided(decider, problem, belief).action
+        return _NOTHING if problem.is_terminal_belief(belief) else decided(decider, problem, belief).action
 
     colours = {a: CYCLE[k % len(CYCLE)] for k, a in enumerate(problem.all_actions)}
     if len(chosen) == 2:

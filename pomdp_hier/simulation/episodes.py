@@ -184,7 +184,7 @@ class Simulator:
         history: list[tuple[Any, Any]] = []
         discount, gamma = 1.0, float(environment.discount)
         while True:
-            if environment.is_terminal(state) or self.problem.is_over(belief):
+            if environment.is_terminal(state) or self.problem.is_terminal_belief(belief):
                 return Episode(tuple(steps), math.fsum(terms), True)
             if self.length.is_reached(len(terms)):
                 return Episode(tuple(steps), math.fsum(terms), False)

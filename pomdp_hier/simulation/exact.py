@@ -278,7 +278,7 @@ class _Evaluation:
         discount: Number = 1
         while pairs and not length.is_reached(step):
             count += len(pairs)
-            running = [pair for pair in pairs if not self.problem.is_over(pair.belief)]
+            running = [pair for pair in pairs if not self.problem.is_terminal_belief(pair.belief)]
             choices = self.deciders.choices(step, [(pair.belief, pair.observation, pair.memory) for pair in running])
             merged: dict[Hashable, _Pair] = {}
             self.bar.update(len(pairs) - len(running))

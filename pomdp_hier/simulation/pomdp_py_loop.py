@@ -97,9 +97,9 @@ class _Loop:
         agent, place = to_agent(self.problem), to_environment(self.world, seed=environment_seed)
         terms: list[float] = []
         observation, finished, gamma = None, True, float(self.world.discount)
-        while not place.is_over:
+        while not place.is_terminal:
             belief = Belief({unwrapped(state): p for state, p in agent.belief.items()})
-            if self.problem.is_over(belief):
+            if self.problem.is_terminal_belief(belief):
                 break
             if self.length.is_reached(len(terms)):
                 finished = False
@@ -108,6 +108,6 @@ class _Loop:
             seen, reward = place.execute(decision.action)
             terms.append(gamma ** len(terms) * float(reward))
             observation = unwrapped(seen)
-            if not place.is_over:
+            if not place.is_terminal:
                 agent.update(decision.action, seen)
         return Episode((), math.fsum(terms), finished)

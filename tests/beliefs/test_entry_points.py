@@ -41,7 +41,7 @@ def updaters() -> list[Any]:
 # name -> a call with a belief and an action
 BELIEF_DOORS: dict[str, Callable[[Any, Any], Any]] = {
     "POMDP.as_belief": lambda b, a: TIGER.as_belief(b),
-    "POMDP.is_over": lambda b, a: TIGER.is_over(b),
+    "POMDP.is_terminal_belief": lambda b, a: TIGER.is_terminal_belief(b),
     "POMDP.actions": lambda b, a: TIGER.actions(b),
     "POMDP.reward": lambda b, a: TIGER.reward(b, a),
     "POMDP.joint": lambda b, a: TIGER.joint(b, a),
@@ -131,15 +131,15 @@ def test_no_function_that_takes_a_belief_is_forgotten() -> None:
 
 
 WITHOUT_ACTION = {
-    *("POMDP.as_belief", "POMDP.is_over", "POMDP.actions", "TabularPOMDP.vector", "to_agent", "HistoryPolicy")
+    "POMDP.as_belief",
+    "POMDP.is_terminal_belief",
+    "POMDP.actions",
+    "TabularPOMDP.vector",
+    "to_agent",
+    "HistoryPolicy",
 }
 ACTION_DOORS: dict[str, Callable[[Any], Any]] = {
-    **{
-        name: lambda a, ask=ask: ask(HALF, a)
-        for name, ask in BELIEF_DOORS.items()
-        if name
-        not in ("POMDP.as_belief", "POMDP.is_over", "POMDP.actions", "TabularPOMDP.vector", "to_agent", "HistoryPolicy")
-    },
+    **{name: lambda a, ask=ask: ask(HALF, a) for name, ask in BELIEF_DOORS.items() if name not in WITHOUT_ACTION},
     "POMDP.successors": lambda a: TIGER.successors("left", a),
     "POMDP.observation_distribution": lambda a: TIGER.observation_distribution("left", a, None),
     "POMDP.step_reward": lambda a: TIGER.step_reward("left", a, "left"),

@@ -26,7 +26,7 @@ def test_the_run_ends_with_a_search() -> None:
     problem = three_node(0.95)
     agent, environment, planner = to_agent(problem), to_environment(problem, seed=2), RTBSS(depth=4)
     actions = []
-    while not environment.is_over:
+    while not environment.is_terminal:
         action = planner.plan(agent)
         actions.append(type(action).__name__)
         observation, _ = environment.execute(action)

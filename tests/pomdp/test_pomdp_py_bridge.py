@@ -13,7 +13,7 @@ from pomdp_hier.errors import ImpossibleObservationError, ModelError
 from pomdp_hier.planning import RTBSS
 from pomdp_hier.pomdp import to_agent, to_environment
 from pomdp_hier.pomdp.pomdp_py_bridge import HistoryPolicy
-from pomdp_hier.pomdp.spaces import OVER, BridgedAction, BridgedObservation, BridgedState, unwrapped
+from pomdp_hier.pomdp.spaces import TERMINAL_OBSERVATION, BridgedAction, BridgedObservation, BridgedState, unwrapped
 from pomdp_hier.problems import tiger
 
 
@@ -92,11 +92,11 @@ def test_the_end_is_absorbing_earns_nothing_and_leaves_an_action() -> None:
     end, peek = BridgedState((1, True)), BridgedAction("peek")
     assert agent.transition_model.distribution(end, peek) == {end: 1}
     assert agent.reward_model.sample(end, peek, end) == 0
-    assert agent.observation_model.distribution(end, peek) == {OVER: 1}
+    assert agent.observation_model.distribution(end, peek) == {TERMINAL_OBSERVATION: 1}
     assert agent.observation_model.distribution(end, BridgedAction("open-1")) == {"gold": 1}
     assert agent.valid_actions(state=end) == ["peek"]
     agent.update("open-1", "gold")
-    agent.update("peek", OVER)
+    agent.update("peek", TERMINAL_OBSERVATION)
     assert agent.belief[(1, True)] == 1
     assert len(agent.valid_actions(history=agent.history)) == 1
 
@@ -134,7 +134,7 @@ def test_legal_actions_depend_on_the_history_alone(legal_by: str) -> None:
             assert policy.get_all_actions(state=BridgedState((box, False)), history=history) == list(actions)
     after = (("peek", 3), ("open-3", "gold"))
     assert policy.get_all_actions(history=after) == ["peek"]
-    assert policy.get_all_actions(history=(*after, ("peek", OVER))) == ["peek"]
+    assert policy.get_all_actions(history=(*after, ("peek", TERMINAL_OBSERVATION))) == ["peek"]
     assert policy.rollout(BridgedState((1, True)), after) == "peek"
     assert policy.rollout(BridgedState((2, False)), ()) in rules.get("state")((2, False))
     with pytest.raises(ModelError, match=r"history: got .*'peek'"):
@@ -167,10 +167,10 @@ def test_the_environment_draws_from_its_own_seed_and_earns_exact_rewards() -> No
     assert all(reward == -0.1 for _, reward in runs[0][1:])  # not -0.10000000149
     environment = to_environment(problem, (2, False), seed=0)
     assert environment.state_transition("peek", execute=False) == ((2, False), -0.1)
-    assert not environment.is_over
+    assert not environment.is_terminal
     assert environment.state_transition("open-2") == 10
-    assert environment.is_over
-    assert environment.execute("peek") == (OVER, 0)
+    assert environment.is_terminal
+    assert environment.execute("peek") == (TERMINAL_OBSERVATION, 0)
 
 
 def test_frequencies_in_the_environment_are_the_probabilities() -> None:
@@ -245,10 +245,10 @@ def test_rtbss_plans_for_a_bridged_agent_in_pomdp_pys_loop() -> None:
         action = planner.plan(agent)
         observation, reward = environment.execute(action)
         total += 0.9**step * reward
-        if environment.is_over:
+        if environment.is_terminal:
             break
         agent.update(action, observation)
-    assert environment.is_over
+    assert environment.is_terminal
     assert reward == 10
     assert total == pytest.approx(10 * 0.9**step - 0.1 * sum(0.9**i for i in range(step)), abs=1e-12)
 

@@ -49,8 +49,8 @@ def test_a_terminal_state_is_absorbing_and_earns_nothing():
     problem = corridor()
     assert problem.successors(3, "forward") == {3: 1}
     assert problem.step_reward(3, "forward", 3) == problem.expected_reward(3, "back") == 0
-    assert problem.is_over(Belief.certain(3))
-    assert not problem.is_over(Belief({3: 0.5, 2: 0.5}))
+    assert problem.is_terminal_belief(Belief.certain(3))
+    assert not problem.is_terminal_belief(Belief({3: 0.5, 2: 0.5}))
     assert problem.actions(Belief.certain(3)) == ()
 
 

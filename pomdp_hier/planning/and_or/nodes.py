@@ -212,7 +212,7 @@ class Grower:
 
     def _visit(self, position: int, stack: list[_Frame]) -> None:
         node = self.or_nodes[position]
-        if self.problem.is_over(node.belief):
+        if self.problem.is_terminal_belief(node.belief):
             node.kind, node.value = "terminal", TERMINAL_VALUE
         elif node.depth == 0:
             node.kind = "leaf"

@@ -173,7 +173,7 @@ class _Layer:
     Attributes:
         q: ``[n, A]``, the reward of each expanded action, ``-inf`` for the others.
         upper: ``[n, A]``, the upper bounds, or ``None``.
-        over: ``[n]``, bool: the belief is terminal.
+        terminal: ``[n]``, bool: the belief is terminal.
         cell, weight, child: Of each branch: ``n * A + a`` of the action, ``gamma * Pr(o | b, a)``, and its belief in
             the next layer.
         depth: The number of actions to go.
@@ -181,7 +181,7 @@ class _Layer:
 
     q: Floats
     upper: Floats | None
-    over: Bools
+    terminal: Bools
     cell: Ints
     weight: Floats
     child: Ints
@@ -271,10 +271,10 @@ class ArraySearch:
         compiled = self.compiled
         n_actions = compiled.n_actions
         self._count(beliefs.shape[0])
-        over = self._over(beliefs)
+        terminal = self._is_terminal(beliefs)
         tried = self._usable(beliefs, seen, self._actions)
-        self._check_dead_ends(beliefs, seen, tried, over)
-        tried[over] = False
+        self._check_dead_ends(beliefs, seen, tried, terminal)
+        tried[terminal] = False
         upper = None
         if self.pruning.table is not None and self.lower is not None:
             upper = products(beliefs, self.pruning.table[depth - 1])
@@ -292,18 +292,18 @@ class ArraySearch:
                 cells.append(rows[parts[-1].parent] * n_actions + a)
         if not parts:
             nothing = np.zeros(0, dtype=np.int64)
-            return _Layer(q, upper, over, nothing, np.zeros(0), nothing, depth), beliefs[:0], seen[:0]
+            return _Layer(q, upper, terminal, nothing, np.zeros(0), nothing, depth), beliefs[:0], seen[:0]
         weight = compiled.discount * np.concatenate([part.evidence for part in parts])
         observation = np.concatenate([part.observation for part in parts])
         beliefs, seen, child = self._merged(stack([part.rows for part in parts]), observation)
-        return _Layer(q, upper, over, np.concatenate(cells), weight, child, depth), beliefs, seen
+        return _Layer(q, upper, terminal, np.concatenate(cells), weight, child, depth), beliefs, seen
 
     def _backward(self, layer: _Layer, values: Floats) -> Floats:
         added = np.bincount(layer.cell, weights=layer.weight * values[layer.child], minlength=layer.q.size)
         q = layer.q + added.reshape(layer.q.shape)
         if layer.upper is not None:
             self._check_bounds(q, layer.upper, layer.depth)
-        return np.where(layer.over, TERMINAL_VALUE, q.max(axis=1))
+        return np.where(layer.terminal, TERMINAL_VALUE, q.max(axis=1))
 
     def _check_bounds(self, q: Floats, upper: Floats, depth: int) -> None:
         with np.errstate(invalid="ignore"):  # -inf - inf of actions that were not tried
@@ -329,7 +329,7 @@ class ArraySearch:
 
     # --- legality ------------------------------------------------------------------------------------------------
 
-    def _over(self, beliefs: Rows) -> Bools:
+    def _is_terminal(self, beliefs: Rows) -> Bools:
         terminal = self.compiled.terminal
         if not terminal.any():
             return np.zeros(beliefs.shape[0], dtype=bool)
@@ -343,9 +343,9 @@ class ArraySearch:
             usable = ~touches(beliefs, ~vectors.legal)
         return usable if vectors.legal_after is None else usable & vectors.legal_after[seen]
 
-    def _check_dead_ends(self, beliefs: Rows, seen: Ints, usable: Bools, over: Bools) -> None:
+    def _check_dead_ends(self, beliefs: Rows, seen: Ints, usable: Bools, terminal: Bools) -> None:
         """Raise the error of `TabularPOMDP.legal_actions` for a belief under which nothing is legal."""
-        for row in np.flatnonzero(~usable.any(axis=1) & ~over)[:1]:
+        for row in np.flatnonzero(~usable.any(axis=1) & ~terminal)[:1]:
             belief = beliefs[[row]].toarray()[0] if sparse.issparse(beliefs) else beliefs[row]
             self.compiled.legal_actions(belief, int(seen[row]))
             first = int(np.flatnonzero((belief > 0) & ~self.compiled.terminal)[0])
@@ -378,10 +378,10 @@ class ArraySearch:
         tail = self._tail if depth == self._base else self.leaf
         if depth:
             self._count(beliefs.shape[0])
-        usable, over = self._usable(beliefs, seen, tail), self._over(beliefs)
-        self._check_dead_ends(beliefs, seen, usable, over)
+        usable, terminal = self._usable(beliefs, seen, tail), self._is_terminal(beliefs)
+        self._check_dead_ends(beliefs, seen, usable, terminal)
         values = np.where(usable, products(beliefs, tail.vectors), -np.inf).max(axis=1)
-        return np.where(over, TERMINAL_VALUE, values)
+        return np.where(terminal, TERMINAL_VALUE, values)
 
     def _folded_values(self, beliefs: Rows, folded: Floats) -> Floats:
         compiled = self.compiled

@@ -156,7 +156,7 @@ class PlainSearch:
 
     def value(self, belief: Belief, observation: Hashable, depth: int) -> Number:
         """Return ``V_depth(b) = max_a Q_depth(b, a)``; the leaf value at depth 0; 0 for a terminal belief."""
-        if self.problem.is_over(belief):
+        if self.problem.is_terminal_belief(belief):
             return TERMINAL_VALUE
         if depth == 0:
             return self.leaf(self.problem, belief, observation)
