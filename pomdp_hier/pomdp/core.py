@@ -4,6 +4,8 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from pomdp_hier._arguments import is_integer, is_one_of, is_real
 from pomdp_hier._progress import slow_work
 from pomdp_hier._text import brief, listed
@@ -210,8 +212,15 @@ class CorePOMDP:
         return self._given_actions or self._everywhere
 
     def is_terminal(self, state: Any) -> bool:
-        """Return whether the state is terminal."""
-        return bool(self._is_terminal(state))
+        """Return whether the state is terminal.
+
+        Raises:
+            ModelError: A function of the state returns something else than true or false.
+        """
+        over = self._is_terminal(state)
+        if isinstance(over, bool | np.bool_) or (is_integer(over) and over in (0, 1)):
+            return bool(over)
+        raise ModelError(f"terminal({brief(state)}): got {brief(over)}; expected True or False. Return one of them.")
 
     def is_terminal_belief(self, belief: Given) -> bool:
         """Return whether the belief is terminal: every state of its support is terminal."""

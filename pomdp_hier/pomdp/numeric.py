@@ -5,6 +5,7 @@ is kept here: how to add many of them, when a sum counts as one, and how to draw
 """
 
 import math
+import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -156,8 +157,31 @@ def total(values: Iterable[Number]) -> Number:
         try:
             return math.fsum(float(term) for term in terms)
         except (ValueError, OverflowError):  # infinities of both signs, or a partial sum out of range
-            return sum(map(_nearest_float, terms))
+            infinite = [term for term in terms if not -math.inf < term < math.inf]
+            return float(sum(infinite)) if infinite else _nearest_float(sum(map(_exactly, terms)))
     return sum(terms, start=0)
+
+
+def within_floats(value: Number, most: float = sys.float_info.max) -> Number:
+    """Return a value that is computed from finite rewards.
+
+    Raises:
+        ModelError: It is a float above ``most`` in size, for which floats cannot hold it or its variance.
+
+    Example:
+        >>> within_floats(2.0), within_floats(Fraction(1, 3))
+        (2.0, Fraction(1, 3))
+    """
+    if isinstance(value, float) and abs(value) > most:
+        raise ModelError(
+            f"reward: got rewards whose sum is {value:.3g}; expected at most {most:.3g} in size. Write all rewards in "
+            "a larger unit."
+        )
+    return value
+
+
+def _exactly(value: Number) -> Fraction:
+    return Fraction(value if isinstance(value, Rational) else float(value))
 
 
 def _nearest_float(value: Number) -> float:

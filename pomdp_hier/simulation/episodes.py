@@ -3,9 +3,8 @@
 Episode ``i`` samples from ``SeedSequence(entropy, spawn_key=(i,))``, so that results do not depend on the processes.
 """
 
-import math
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -20,7 +19,7 @@ from pomdp_hier.errors import Argument, ImpossibleObservationError, ParameterErr
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import decided
 from pomdp_hier.pomdp.belief import Belief
-from pomdp_hier.pomdp.numeric import Number, is_nonnegative
+from pomdp_hier.pomdp.numeric import Number, is_nonnegative, total, within_floats
 from pomdp_hier.pomdp.problem import POMDP
 from pomdp_hier.simulation.exact import conflict
 from pomdp_hier.simulation.return_bounds import Truncation
@@ -148,6 +147,15 @@ class _Row:
         return self.outcomes[min(position, len(self.outcomes) - 1)]
 
 
+def return_of(terms: Sequence[float]) -> float:
+    """Return the sum of the discounted rewards of an episode.
+
+    Raises:
+        ModelError: It is so large that floats cannot hold the variance of returns.
+    """
+    return float(within_floats(total(terms), 1e150))
+
+
 class Simulator:
     """A simulator that keeps rows of the models, and the decisions and beliefs of a deterministic policy."""
 
@@ -185,9 +193,9 @@ class Simulator:
         discount, gamma = 1.0, float(environment.discount)
         while True:
             if environment.is_terminal(state) or self.problem.is_terminal_belief(belief):
-                return Episode(tuple(steps), math.fsum(terms), True)
+                return Episode(tuple(steps), return_of(terms), True)
             if self.length.is_reached(len(terms)):
-                return Episode(tuple(steps), math.fsum(terms), False)
+                return Episode(tuple(steps), return_of(terms), False)
             decision = self.decider.decide(belief, observation, len(terms))
             action = decision.action
             next_state = self._successor(state, action).sample(rng.random())

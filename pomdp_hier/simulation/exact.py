@@ -24,7 +24,7 @@ from pomdp_hier.planning.bounds import mdp_values
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import action_probabilities, as_policy
 from pomdp_hier.pomdp.belief import Belief
-from pomdp_hier.pomdp.numeric import Number, total
+from pomdp_hier.pomdp.numeric import Number, total, within_floats
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.simulation.return_bounds import Truncation
 
@@ -303,7 +303,7 @@ class _Evaluation:
             step += 1
         unfinished = total(weight for pair in pairs for weight in pair.weights.values())
         seconds = self.deciders.seconds / max(count, 1)
-        return PolicyValue(total(terms), count, step, unfinished, seconds, tuple(visits), length.error)
+        return PolicyValue(within_floats(total(terms)), count, step, unfinished, seconds, tuple(visits), length.error)
 
     def _alive(self, weights: Mapping[Any, Number]) -> dict[Any, Number]:
         return {state: weight for state, weight in weights.items() if not self.environment.is_terminal(state)}

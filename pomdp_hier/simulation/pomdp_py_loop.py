@@ -3,7 +3,6 @@
 It is slow, as every step uses pomdp-py's objects.
 """
 
-import math
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,7 @@ from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.pomdp_py_bridge import to_agent, to_environment
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.pomdp.spaces import unwrapped
-from pomdp_hier.simulation.episodes import Decider, Episode, EpisodeRuns, check_simulation
+from pomdp_hier.simulation.episodes import Decider, Episode, EpisodeRuns, check_simulation, return_of
 from pomdp_hier.simulation.monte_carlo import SimulationResult
 from pomdp_hier.simulation.return_bounds import Truncation
 
@@ -110,4 +109,4 @@ class _Loop:
             observation = unwrapped(seen)
             if not place.is_terminal:
                 agent.update(decision.action, seen)
-        return Episode((), math.fsum(terms), finished)
+        return Episode((), return_of(terms), finished)

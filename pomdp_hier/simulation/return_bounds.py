@@ -14,7 +14,7 @@ from pomdp_hier._arrays import Floats
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, PlanningError
 from pomdp_hier.planning.bounds import mdp_values
-from pomdp_hier.pomdp.numeric import is_nonnegative, is_symbolic
+from pomdp_hier.pomdp.numeric import is_nonnegative, is_symbolic, within_floats
 from pomdp_hier.pomdp.problem import POMDP
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 
@@ -104,7 +104,7 @@ class Truncation:
             return _LONGEST, math.inf
         if gamma == 0 or largest == 0:
             return _SHORT, 0.0
-        scale = largest / (1 - float(gamma))
+        scale = float(within_floats(largest / (1 - float(gamma))))
         last = max(_SHORT, math.ceil(math.log(self.truncation_error / scale) / math.log(gamma)))
         return last, scale * float(gamma) ** last
 

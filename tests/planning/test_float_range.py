@@ -1,12 +1,15 @@
 """Rewards and probabilities at the ends of the floats: right bounds, or an error that names the number."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
-from pomdp_hier import POMDP
+from pomdp_hier import POMDP, AndOrTree, policy_value, simulate
 from pomdp_hier.errors import ModelError
 from pomdp_hier.planning import solve, value_bound, value_iteration, verify
 from pomdp_hier.planning.bounds import mdp_values
+from pomdp_hier.pomdp.numeric import total
 from tests.exact_oracle import exact_value
 from tests.small_problems import KINDS, small_problem
 
@@ -83,6 +86,54 @@ def test_rewards_whose_values_are_no_floats_are_named_before_any_work(reward, ho
 def test_the_advice_to_take_another_unit_works():
     for reward, unit in ((1e308, 1e-300), (1e-320, 1e300)):
         assert solve(coin(reward * unit)).gap < 0.01 * max(1.0, abs(reward * unit))
+
+
+def spread(reward: float) -> POMDP:
+    """Two states that stay; rewards of either sign, or the same in both."""
+    return POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: "dark",
+        reward=lambda s, a: reward,
+        initial_belief={"heads": 0.5, "tails": 0.5},
+        discount=0.75,
+        legal_actions=["wait"],
+    )
+
+
+def wait(belief):
+    return "wait"
+
+
+EXACT = {  # three actions, 37/16 of the reward; what is exact needs no more than a float for the result
+    "policy_value": lambda problem: float(policy_value(wait, problem, horizon=3)),
+    "AndOrTree": lambda problem: AndOrTree.build(problem, depth=3).value,
+    "simulate": lambda problem: simulate(wait, problem, horizon=3, n_episodes=2, seed=0).value,
+}
+
+
+@pytest.mark.parametrize("called", EXACT)
+@pytest.mark.parametrize("reward", [1e308, -1e308, 2.0**1023, 2.0**1022, -(2.0**1022), 2.0**490, 3.0])
+def test_an_exact_value_is_right_or_refused(called, reward):
+    most = 1e150 if called == "simulate" else 1.8e308
+    if abs(reward) * (37 / 16) < most:
+        assert EXACT[called](spread(reward)) == reward * (37 / 16)
+        return
+    with pytest.raises(ModelError, match=r"^reward: got .* larger unit\.$"):
+        EXACT[called](spread(reward))
+    unit = 2.0**-700  # the advice
+    assert EXACT[called](spread(reward * unit)) == reward * unit * (37 / 16)
+
+
+def test_an_endless_value_beyond_the_floats_is_refused():
+    with pytest.raises(ModelError, match="larger unit"):
+        policy_value(wait, spread(1e308), truncation_error=1e300)
+    assert float(policy_value(wait, spread(1e307), truncation_error=1e295)) == pytest.approx(4e307)
+
+
+def test_partial_sums_beyond_the_floats_are_no_infinities():
+    assert total([1e308, 1e308, -1e308, -1e308, 3.0]) == 3.0
+    assert total([1e308, 1e308, float("-inf")]) == float("-inf")
+    assert total([1e308, Fraction(10) ** 308, -1e308]) == 1e308
 
 
 @pytest.mark.parametrize("tiny", [5e-324, 1e-320, 1e-300, 1e-200, 1e-160])

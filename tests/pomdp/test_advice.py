@@ -284,6 +284,14 @@ RAISED: dict[str, Case] = {
     "file: long exponent": Case(
         lambda: file("1e-9999 1", exact=True), "Read it with exact=False", lambda: file("1e-9999 1", exact=False)
     ),
+    **{
+        f"terminal {answer!r}": Case(
+            lambda answer=answer: two(terminal=lambda s: answer).compiled,
+            "expected True or False. Return one of them.",
+            lambda answer=answer: two(terminal=lambda s: bool(answer)),
+        )
+        for answer in (None, "no", [], 2, 0.5)
+    },
     "file: no tolerance": Case(lambda: file(tolerance=2), "Use 1e-5", lambda: file(tolerance=1e-5)),
 }
 

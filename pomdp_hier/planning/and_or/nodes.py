@@ -11,7 +11,7 @@ from pomdp_hier.planning.decision import TERMINAL_VALUE
 from pomdp_hier.planning.rtbss.planner import RTBSS
 from pomdp_hier.planning.ties import best_and_tied, largest
 from pomdp_hier.pomdp.belief import Belief
-from pomdp_hier.pomdp.numeric import Number, is_symbolic, total
+from pomdp_hier.pomdp.numeric import Number, is_symbolic, total, within_floats
 from pomdp_hier.pomdp.problem import POMDP
 
 
@@ -157,7 +157,7 @@ class Nodes:
 def backed_up(child: AndNode, or_nodes: list[OrNode], discount: Number) -> Number:
     """Return ``Q = R + gamma sum_o Pr(o | b, a) V(o)`` from the values of the outcomes."""
     pairs = [(or_nodes[i].probability, or_nodes[i].value) for i in child.outcomes]
-    q = child.reward + discount * total(p * v for p, v in pairs)
+    q = within_floats(child.reward + discount * total(p * v for p, v in pairs))
     return tidy_sum(child.reward, discount, pairs) if is_symbolic(q) else q
 
 

@@ -17,7 +17,7 @@ from pomdp_hier.planning.decision import TERMINAL_VALUE
 from pomdp_hier.planning.leaf_values import LeafFunction
 from pomdp_hier.planning.ties import largest
 from pomdp_hier.pomdp.belief import Belief
-from pomdp_hier.pomdp.numeric import Number, is_exact, is_number, total
+from pomdp_hier.pomdp.numeric import Number, is_exact, is_number, total, within_floats
 from pomdp_hier.pomdp.problem import POMDP
 
 # (belief, action, depth) -> an upper bound of Q_depth(belief, action)
@@ -184,7 +184,7 @@ class PlainSearch:
             evidence * self.value(posterior, observation, depth - 1)
             for observation, evidence, posterior in self.updater.branches(belief, action)
         )
-        return self.problem.reward(belief, action) + self.problem.discount * ahead
+        return within_floats(self.problem.reward(belief, action) + self.problem.discount * ahead)
 
     def count_node(self) -> None:
         """Count one expansion against the budget."""
