@@ -8,8 +8,9 @@ from pomdp_hier.report.belief_plots import (
     draw_belief_trace,
 )
 from pomdp_hier.report.comparison_page import write_comparison
+from pomdp_hier.report.controller_plots import draw_controller
 from pomdp_hier.report.page import write_report
-from pomdp_hier.report.plan_plots import draw_and_or, draw_bounds, draw_controller
+from pomdp_hier.report.plan_plots import draw_and_or, draw_bounds
 from pomdp_hier.report.score_plots import (
     draw_icicle,
     draw_policy_comparison,

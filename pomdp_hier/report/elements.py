@@ -7,7 +7,7 @@ they are markup (`Html`), so that no caller can forget it.
 import json
 import math
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
 from importlib import resources
 from string import Formatter
@@ -165,6 +165,37 @@ def new_axes(ax: "Axes | None", *, width: float = 6.4, height: float = 4.0) -> "
         ax.spines[side].set_color(GREY)
     ax.tick_params(color=GREY, labelcolor=INK)
     return ax
+
+
+@lru_cache(maxsize=4096)
+def text_width(text: str, size: float, *, bold: bool = False) -> float:
+    """Return the width of a text in points, at a font size in points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    if not text.strip():
+        return 0.0
+    # The outline's control points reach hardly further than its curves, whose extrema take ten times as long.
+    look = FontProperties(weight="bold" if bold else "normal")
+    return float(np.ptp(TextPath((0, 0), text, size=size, prop=look).vertices[:, 0]))
+
+
+def fit_points(ax: "Axes", width: float, height: float, own_figure: bool) -> float:
+    """Set the limits to a drawing in points, and return the scale at which it fits.
+
+    The origin is at the upper left. A figure of its own is made as large as the drawing.
+    """
+    ax.set_axis_off()
+    figure: Any = ax.get_figure()  # a Figure, or a SubFigure of the caller's
+    if own_figure:
+        figure.set_layout_engine("none")
+        figure.set_size_inches(width / 72, height / 72)
+        ax.set_position((0, 0, 1, 1))
+    box = ax.get_window_extent()
+    scale = min(1.0, box.width * 72 / figure.dpi / width, box.height * 72 / figure.dpi / height)
+    ax.set_xlim(0, box.width * 72 / figure.dpi / scale)
+    ax.set_ylim(box.height * 72 / figure.dpi / scale, 0)
+    return float(scale)
 
 
 def draw_triangle(ax: "Axes", states: Sequence[Any], colour: str) -> None:

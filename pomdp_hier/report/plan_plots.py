@@ -4,15 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pomdp_hier._arguments import check_kind
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.and_or.text import FULL_LIMIT, BeliefWords, View, ViewNode, view, words
 from pomdp_hier.planning.and_or.tree import AndOrTree
-from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.planning.point_based.solution import Solution
-from pomdp_hier.report.elements import BLUE, GREY, INK, ORANGE, figure_text, new_axes
+from pomdp_hier.report.elements import BLUE, GREY, INK, ORANGE, figure_text, fit_points, new_axes, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +69,7 @@ def draw_and_or(
     own_figure = ax is None
     ax = new_axes(ax)  # before anything is measured, so that a missing matplotlib is named
     layout = _Layout(tree, view(tree, full=full, limit=limit), decimals, name)
-    scale = _fit(ax, layout, own_figure)
+    scale = fit_points(ax, layout.width, layout.height, own_figure)
     for node, place in zip(layout.shown.nodes, layout.places, strict=True):
         if node.parent >= 0:
             _draw_arc(ax, layout, node, place, scale)
@@ -174,29 +171,7 @@ def _is_bold(node: ViewNode) -> bool:
 
 def _text_width(text: str, size: float = 1.0, bold: bool = False) -> float:
     """Return the width of a text in points at full size."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextPath
-
-    if not text.strip():
-        return 0.0
-    # The outline's control points reach hardly further than its curves, whose extrema take ten times as long.
-    look = FontProperties(weight="bold" if bold else "normal")
-    return float(np.ptp(TextPath((0, 0), text, size=_FONT * size, prop=look).vertices[:, 0]))
-
-
-def _fit(ax: "Axes", layout: _Layout, own_figure: bool) -> float:
-    """Return the scale at which text and symbols fit, after setting the limits to the layout."""
-    ax.set_axis_off()
-    figure: Any = ax.get_figure()  # a Figure, or a SubFigure of the caller's
-    if own_figure:
-        figure.set_layout_engine("none")
-        figure.set_size_inches(layout.width / 72, layout.height / 72)
-        ax.set_position((0, 0, 1, 1))
-    box = ax.get_window_extent()
-    scale = min(1.0, box.width * 72 / figure.dpi / layout.width, box.height * 72 / figure.dpi / layout.height)
-    ax.set_xlim(0, box.width * 72 / figure.dpi / scale)
-    ax.set_ylim(box.height * 72 / figure.dpi / scale, 0)
-    return float(scale)
+    return text_width(text, _FONT * size, bold=bold)
 
 
 def _draw_arc(ax: "Axes", layout: _Layout, node: ViewNode, place: _Place, scale: float) -> None:
@@ -283,58 +258,6 @@ def _key(layout: _Layout) -> list[tuple[str, str, str]]:
     if any(not node.is_or and node.on_plan for node in layout.shown.nodes):
         key.append(("-", ORANGE, "best plan ★"))
     return key
-
-
-def draw_controller(controller: FiniteStateController, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw a controller: nodes on a circle with action and belief, edges with observations.
-
-    The start is at the top, with a heavy frame.
-
-    Args:
-        controller: The controller, of 30 nodes at most.
-        ax: Where to draw; a new figure by default.
-
-    Raises:
-        ParameterError: It is not a controller, or has too many nodes.
-        MissingExtraError: Matplotlib is not installed.
-
-    Example:
-        >>> from pomdp_hier.planning import solve
-        >>> from pomdp_hier.problems import tiger
-        >>> draw_controller(solve(tiger(), horizon=1).controller()).get_title()
-        'controller of 1 node'
-    """
-    check_kind("controller", controller, FiniteStateController, "the result of Solution.controller")
-    graph = controller.graph(limit=30)
-    side = 3.5 + 0.9 * len(graph.nodes) ** 0.75
-    ax = new_axes(ax, width=1.3 * side, height=side)
-    positions = graph.positions()
-    boxes = {}
-    for k, (x, y) in positions.items():
-        node = graph.nodes[k]
-        words = f"{k} {figure_text(str(node.action))}\n{figure_text(graph.belief_text(node, 2))}"
-        frame = {"boxstyle": "round", "fc": "white", "ec": BLUE, "lw": 2.6 if k == controller.start else 1.2}
-        box = ax.text(x, y, words, fontsize=9, ha="center", va="center", bbox=frame, zorder=1)
-        boxes[k] = box.get_bbox_patch()
-    # Arrows are drawn after the boxes, so that they end where these stand by then.
-    for edge in graph.edges:
-        x, y = positions[edge.source]
-        u, v = positions[edge.target]
-        words = figure_text(graph.edge_text(edge, 2))
-        if edge.source == edge.target:
-            ax.text(1.32 * x, 1.32 * y, f"{words} ↺", fontsize=8, color=GREY, ha="center", va="center")
-            continue
-        style = {"arrowstyle": "-|>", "color": GREY, "lw": 1.2, "shrinkA": 2, "shrinkB": 2}
-        style |= {"patchA": boxes[edge.source], "patchB": boxes[edge.target], "connectionstyle": "arc3,rad=0.15"}
-        ax.annotate("", (u, v), (x, y), arrowprops=style, zorder=2)
-        middle = 0.6 * x + 0.4 * u + 0.08 * (v - y), 0.6 * y + 0.4 * v - 0.08 * (u - x)
-        free = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}
-        ax.text(*middle, words, fontsize=8, color=INK, ha="center", va="center", bbox=free, zorder=3)
-    ax.set_xlim(-1.6, 1.6)
-    ax.set_ylim(-1.5, 1.5)
-    ax.set_axis_off()
-    ax.set_title(f"controller of {len(graph.nodes)} node{'' if len(graph.nodes) == 1 else 's'}")
-    return ax
 
 
 def draw_bounds(solution: Solution, *, ax: "Axes | None" = None) -> "Axes":

@@ -1,35 +1,117 @@
-"""The graph of a controller: every step has an arrow whose head can be seen, and its observations beside it."""
+"""The graph of a controller: boxes apart, edges that reach their targets past all others, heads that can be seen."""
+
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 
-from pomdp_hier.planning import solve
-from pomdp_hier.problems import tiger
+from pomdp_hier import POMDP
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.planning import FiniteStateController, solve
+from pomdp_hier.problems import corridor, crying_baby, tiger
 
 pytest.importorskip("matplotlib")
-from matplotlib.text import Annotation
+from matplotlib.patches import Rectangle
+from matplotlib.transforms import Bbox
 
 from pomdp_hier.report import draw_bounds, draw_controller
 
 
-def test_every_edge_ends_in_sight_at_its_node():
-    controller = solve(tiger(), precision=1e-3).controller()
+def random_controller(seed, n_nodes):
+    """A controller of a problem of six states and five observations, with random actions and successors."""
+    rng = np.random.default_rng(seed)
+    problem = POMDP.from_arrays(
+        T=rng.dirichlet(np.ones(6), (3, 6)),
+        Z=rng.dirichlet(np.ones(5), (3, 6)),
+        R=rng.normal(size=(3, 6)),
+        discount=0.9,
+    )
+    return FiniteStateController(problem, rng.integers(3, size=n_nodes), rng.integers(n_nodes, size=(n_nodes, 5)))
+
+
+CONTROLLERS = {
+    "tiger": lambda: solve(tiger(), precision=1e-3).controller(),
+    "baby": lambda: solve(crying_baby(), precision=1e-3).controller(),
+    "corridor": lambda: solve(corridor(), precision=1e-3).controller(),
+    "one loop": lambda: FiniteStateController(tiger(), np.array([0]), np.array([[0, 0]])),
+    "random": lambda: random_controller(1, 9),
+}
+
+
+def parts(ax):
+    """The boxes by node, the paths by edge, the tips of the arrows, and the areas of the texts, in pixels."""
+    ax.figure.draw_without_rendering()
+    boxes = {int(p.get_gid().split()[1]): p.get_window_extent() for p in ax.patches if "node" in (p.get_gid() or "")}
+    paths = {
+        tuple(map(int, p.get_gid().split()[1:])): p.get_path().interpolated(1).to_polygons(closed_only=False)[0]
+        for p in ax.patches
+        if "edge" in (p.get_gid() or "")
+    }
+    dense = np.linspace(0, 1, 20, endpoint=False)[:, None]
+    for edge, points in paths.items():
+        between = np.concatenate([a + dense * (b - a) for a, b in pairwise(points)])
+        paths[edge] = ax.transData.transform([*between, points[-1]])
+    texts = [t.get_window_extent() for t in ax.texts]
+    heads = [line for line in ax.lines if line.get_marker() in "<>"]
+    tips = [
+        (ax.transData.transform(line.get_xydata())[0], line.get_markersize() * ax.figure.dpi / 72) for line in heads
+    ]
+    return boxes, paths, tips, texts
+
+
+@pytest.mark.parametrize("name", CONTROLLERS)
+def test_an_edge_runs_from_its_box_to_its_target_and_through_no_other(name):
+    controller = CONTROLLERS[name]()
     graph = controller.graph()
     ax = draw_controller(controller)
+    boxes, paths, tips, texts = parts(ax)
+    assert set(boxes) == {node.number for node in graph.nodes}
+    assert set(paths) == {(edge.source, edge.target) for edge in graph.edges}
+    for (source, target), path in paths.items():
+        assert abs(path[0][0] - boxes[source].x1) < 3
+        assert boxes[target].padded(14).contains(*path[-1]), "a loop ends at its own node, too"
+        for box in boxes.values():
+            inside = [box.padded(-2).contains(*point) for point in path]
+            assert not any(inside)
+    for tip, size in tips:
+        square = Bbox.from_bounds(*(tip - size / 2), size, size)
+        assert not any(square.overlaps(text) for text in texts), "no text covers an arrowhead"
+    for a, b in combinations(boxes.values(), 2):
+        assert not a.overlaps(b)
+
+
+def test_lines_of_a_node_are_its_edges_and_the_start_has_a_heavy_frame():
+    controller = CONTROLLERS["tiger"]()
+    ax = draw_controller(controller)
     words = [text.get_text() for text in ax.texts]
-    boxes = {int(text.get_text().split()[0]): text for text in ax.texts if text.get_text()[:1].isdigit()}
-    assert sorted(boxes) == list(range(len(controller)))
-    widths = {node: box.get_bbox_patch().get_linewidth() for node, box in boxes.items()}
-    assert [node for node, width in widths.items() if width == max(widths.values())] == [controller.start]
-    steps = [edge for edge in graph.edges if edge.source != edge.target]
-    arrows = [text.arrow_patch for text in ax.texts if isinstance(text, Annotation)]
-    assert len(arrows) == len(steps) == 8
-    for edge, arrow in zip(steps, arrows, strict=True):
-        assert graph.edge_text(edge, 2) in words
-        ends = boxes[edge.source].get_bbox_patch(), boxes[edge.target].get_bbox_patch()
-        assert (arrow.patchA, arrow.patchB) == ends, "an arrow begins and ends at the boxes, not under them"
-    drawn_after = min(text.get_zorder() for text in ax.texts if isinstance(text, Annotation))
-    assert drawn_after > max(box.get_zorder() for box in boxes.values()), "a box has its place only once it is drawn"
+    for edge in controller.graph().edges:
+        assert ", ".join(edge.observations) in words
+    frames = {p.get_gid(): p.get_linewidth() for p in ax.patches if "node" in (p.get_gid() or "")}
+    assert max(frames, key=frames.get) == f"node {controller.start}"
+    # Bars: their heights are the beliefs, .5 and .5 at the start, in units of the grey bar behind.
+    tall = [p.get_height() for p in ax.patches if isinstance(p, Rectangle)]
+    black = [one / full for full, one in zip(tall[::2], tall[1::2], strict=True)]
+    assert black[:4] == pytest.approx([0.5, 0.5, 0.85, 0.15])
+
+
+def test_a_large_controller_is_drawn_in_part_and_the_rest_is_counted():
+    controller = random_controller(3, 40)
+    graph = controller.graph(limit=30)
+    ax = draw_controller(controller)
+    boxes, *_ = parts(ax)
+    assert len(boxes) == 30
+    shares = sorted((node.share for node in controller.graph().nodes), reverse=True)
+    assert 0 < graph.left_out_share == pytest.approx(1 - sum(shares[:30]), abs=1e-9)
+    assert any(f"{graph.n_left_out} less visited nodes left out" in text.get_text() for text in ax.texts)
+    width, height = ax.figure.get_size_inches()
+    assert max(width / 13.33, height / 7.5) < 1.6, "text of 9 points is at least of 5.6 on a slide"
+
+
+def test_what_cannot_be_drawn_is_named():
+    with pytest.raises(ParameterError, match=r"^controller: got a POMDP"):
+        draw_controller(tiger())
+    with pytest.raises(ParameterError, match=r"^limit: got 0"):
+        draw_controller(CONTROLLERS["tiger"](), limit=0)
 
 
 def test_bounds_close_in_the_figure_as_in_the_solution():

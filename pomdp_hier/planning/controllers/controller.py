@@ -4,6 +4,7 @@ The value of node k in state s solves ``v_k(s) = R(s, a_k) + gamma sum_o sum_s' 
 linear system in N S unknowns, in floats or in fractions.
 """
 
+from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -16,15 +17,16 @@ from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._text import brief
-from pomdp_hier.errors import ModelError, ParameterError, PlanningError
+from pomdp_hier.errors import ModelError, PlanningError
 from pomdp_hier.planning.alpha_vectors import LeafVectors
-from pomdp_hier.planning.controllers.graph import ControllerGraph, GraphEdge, GraphNode
+from pomdp_hier.planning.controllers.graph import ControllerGraph, controller_graph
 from pomdp_hier.planning.decision import Decision, Policy, outcome_matrix, where_to_decide
 from pomdp_hier.planning.policies import AlphaVectorPolicy
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.problem import POMDP
 
 _MOST_FRACTIONS = 3_000
+_MOST_BELIEFS = 2_000
 _NOT_LEGAL = (
     "controller: got one with an action that is not legal; expected legal actions in all states it can reach. "
     "Build it by solve(problem).controller()."
@@ -281,39 +283,31 @@ class FiniteStateController:
     # --- as a graph ----------------------------------------------------------------------------------------------
 
     def graph(self, *, name: Callable[[Any], str] = str, limit: int = 200) -> ControllerGraph:
-        """Return nodes with the beliefs of a run from the start, and edges with the possible observations."""
-        if len(self) > limit:
-            raise ParameterError(
-                f"limit: got {limit} for a controller of {len(self)} nodes; expected at least as many. Call "
-                "minimised() first, solve less precisely, or raise the limit."
-            )
-        compiled, nodes, edges = self.problem.compiled, [], []
-        for k, belief in enumerate(self.beliefs()):
-            value = None
-            if belief is not None:
-                weights = compiled.vector(belief)
-                value = float(self.values[k, weights > 0] @ weights[weights > 0])
-            nodes.append(GraphNode(k, self.action_names[k], belief, value))
-            by_target: dict[int, list[Any]] = {}
-            for o in np.flatnonzero(self._made[self.actions[k]] & (self.after[k] >= 0)).tolist():
-                by_target.setdefault(int(self.after[k, o]), []).append(compiled.observations[o])
-            edges += [GraphEdge(k, then, tuple(seen)) for then, seen in by_target.items()]
-        return ControllerGraph(tuple(nodes), tuple(edges), self.start, name)
+        """Return the nodes that a run from the start visits most, with beliefs, and edges with their observations.
+
+        Example:
+            >>> from pomdp_hier.planning import solve
+            >>> from pomdp_hier.problems import tiger
+            >>> graph = solve(tiger()).controller().graph(limit=3)
+            >>> [node.action for node in graph.nodes], graph.n_left_out, round(graph.left_out_share, 2)
+            (['listen', 'listen', 'listen'], 2, 0.26)
+        """
+        return controller_graph(self, name, limit)
 
     def to_dict(self, *, name: Callable[[Any], str] = str, limit: int = 200) -> dict[str, Any]:
-        """Return nodes, with the belief and value at each, and edges as plain values, fit for JSON.
+        """Return nodes, each with belief, value and share of the steps, and edges as plain values, fit for JSON.
 
         Args:
             name: The function that names states, actions and observations.
-            limit: The greatest number of nodes.
+            limit: The greatest number of nodes; the most visited ones are kept, and the share of the others given.
 
         Raises:
-            ParameterError: The controller has more nodes.
+            ParameterError: The limit is not a positive integer.
 
         Example:
             >>> from pomdp_hier.problems import tiger
             >>> FiniteStateController(tiger(), np.array([0]), np.array([[0, 0]])).to_dict()["edges"]
-            [{'source': 0, 'target': 0, 'observations': ['hear-left', 'hear-right']}]
+            [{'source': 0, 'target': 0, 'observations': ['hear-left', 'hear-right'], 'probability': 1.0}]
         """
         return self.graph(name=name, limit=limit).to_dict()
 
@@ -327,6 +321,7 @@ class FiniteStateController:
             * 0 listen  V -1.95  tiger-left .5, tiger-right .5
                   hear-left, hear-right -> 1
               1 listen  V -1     tiger-left .85, tiger-right .15
+                  ends with probability 1
         """
         return self.graph(name=name, limit=limit).to_text()
 
@@ -335,7 +330,7 @@ class FiniteStateController:
         return self.graph(name=name, limit=limit).to_dot()
 
     def to_tikz(self, *, name: Callable[[Any], str] = str, limit: int = 200) -> str:
-        """Return the graph as a TikZ picture, with the nodes on a circle; arguments as for `to_dict`."""
+        """Return the graph as a TikZ picture, in layers from the start; arguments as for `to_dict`."""
         return self.graph(name=name, limit=limit).to_tikz()
 
     # --- other controllers ---------------------------------------------------------------------------------------
@@ -377,20 +372,30 @@ class FiniteStateController:
         return replace(self, actions=self.actions[nodes], after=np.array(renamed, dtype=np.int64), start=0)
 
     def beliefs(self) -> list[Belief | None]:
-        """Return the first belief of a run from the start at each node; ``None`` for unreachable nodes."""
+        """Return the first belief of a run at each node, from the start; ``None`` where none was found.
+
+        Runs are followed breadth first: each node's first belief, then further ones, at most 2,000.
+        """
         compiled = self.problem.compiled
         found: list[Floats | None] = [None] * len(self)
         found[self.start] = compiled.initial
-        queue = [self.start]
-        for k in queue:  # grows during the loop
-            belief = found[k]
-            if belief is None or compiled.terminal[belief > 0].all():
+        first: deque[tuple[int, Floats]] = deque([(self.start, compiled.initial)])
+        later: deque[tuple[int, Floats]] = deque()
+        known = {(self.start, compiled.initial.round(9).tobytes())}
+        while (first or later) and any(belief is None for belief in found):
+            k, belief = first.popleft() if first else later.popleft()
+            if compiled.terminal[belief > 0].all():
                 continue
             for o, _, posterior in compiled.branches(belief, int(self.actions[k])):
                 then = int(self.after[k, o])
-                if then >= 0 and found[then] is None:
+                if then < 0:
+                    continue
+                if found[then] is None:
                     found[then] = posterior
-                    queue.append(then)
+                    first.append((then, posterior))
+                elif len(known) < _MOST_BELIEFS and (then, posterior.round(9).tobytes()) not in known:
+                    later.append((then, posterior))
+                known.add((then, posterior.round(9).tobytes()))
         return [None if belief is None else _rounded(compiled.states, belief) for belief in found]
 
 
