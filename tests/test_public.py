@@ -37,8 +37,8 @@ FRONTS = {  # what users call or construct; a front grows here, on purpose
     ),
     "pomdp_hier.filing": "find_misfiled",
     "pomdp_hier.hqs": (
-        "ClosedFormUpdater FixedLevel LookAhead StoppingRule calibrate_delta rtbss_policy search_environment "
-        "search_problem"
+        "ClosedFormUpdater FixedLevel LookAhead StoppingRule calibrate_delta exhaustive_policy "
+        "return_search_problem rtbss_policy search_environment search_problem"
     ),
     "pomdp_hier.hqs.model": "Descend Node Search SearchState",
     "pomdp_hier.hqs.paper": "PAPER_TABLE PAPER_TEXT load_amazon12 load_dvd reproduce three_node",

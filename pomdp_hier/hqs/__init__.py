@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pomdp_hier.hqs.item_search import search_environment, search_problem
     from pomdp_hier.hqs.model import ClosedFormUpdater
     from pomdp_hier.hqs.policies import FixedLevel, rtbss_policy
+    from pomdp_hier.hqs.return_search import exhaustive_policy, return_search_problem
 
 __all__ = [
     "ClosedFormUpdater",
@@ -20,6 +21,8 @@ __all__ = [
     "LookAhead",
     "StoppingRule",
     "calibrate_delta",
+    "exhaustive_policy",
+    "return_search_problem",
     "rtbss_policy",
     "search_environment",
     "search_problem",
@@ -30,6 +33,7 @@ _HOMES = {
     "pomdp_hier.hqs.inputs": "calibrate_delta",
     "pomdp_hier.hqs.model": "ClosedFormUpdater",
     "pomdp_hier.hqs.policies": "FixedLevel rtbss_policy",
+    "pomdp_hier.hqs.return_search": "exhaustive_policy return_search_problem",
     "pomdp_hier.hqs.item_search": "search_environment search_problem",
 }
 

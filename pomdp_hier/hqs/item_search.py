@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arguments import is_integer
+from pomdp_hier._arrays import Floats
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.similarity import Similarity
@@ -32,7 +33,7 @@ def _search(
     enter_own_singleton: bool = True,
 ) -> tuple[POMDP, POMDP]:
     settings = Settings(similarity, delta, nu, reward=reward, enter_own_singleton=enter_own_singleton)
-    return search_models(_prepared(X, hierarchy, settings), item)
+    return search_models(prepared_search(X, hierarchy, settings), item)
 
 
 def search_problem(
@@ -123,10 +124,11 @@ def item_guidance(
     X: Any, hierarchy: Hierarchy, item: int, *, similarity: Similarity = "cosine", delta: float = 0.01, nu: float = 1.0
 ) -> dict[int, dict[int, float]]:
     """Return ``{c: {c': eta(c, c')}}``, the guidance for one item at every internal node, the root first."""
-    return _guidance(_prepared(X, hierarchy, Settings(similarity, delta, nu)), item)
+    return _guidance(prepared_search(X, hierarchy, Settings(similarity, delta, nu)), item)
 
 
-def _prepared(X: Any, hierarchy: Hierarchy, settings: Settings) -> Prepared:
+def prepared_search(X: Any, hierarchy: Hierarchy, settings: Settings) -> Prepared:
+    """Return the checked input of a search; X may be the result of `affinity`."""
     if not hasattr(X, "batch"):
         return prepare(X, hierarchy, settings)
     require_hierarchy(hierarchy)
@@ -134,24 +136,39 @@ def _prepared(X: Any, hierarchy: Hierarchy, settings: Settings) -> Prepared:
 
 
 def _guidance(prepared: Prepared, item: int) -> dict[int, dict[int, float]]:
-    hierarchy = prepared.hierarchy
+    tree, settings = prepared.hierarchy, prepared.settings
+    eta = {}
+    for node, values in similarities_to_children(prepared, item).items():
+        shares = guidance(values, float(settings.delta), settings.nu, int(tree.levels[node]))
+        eta[node] = dict(zip(tree.children(node).tolist(), shares.tolist(), strict=True))
+    return eta
+
+
+def check_item(item: object, hierarchy: Hierarchy) -> None:
+    """Raise unless the item exists.
+
+    Raises:
+        ParameterError: It does not.
+    """
     if not is_integer(item) or not 0 <= item < hierarchy.n_items:
         raise ParameterError(
             f"item: got {brief(item)}; expected "
             f"0 to {hierarchy.n_items - 1}. hierarchy.node(label) is an item's number."
         )
-    internal = np.flatnonzero(np.diff(hierarchy.child_offsets) > 0)
+
+
+def similarities_to_children(prepared: Prepared, item: int) -> dict[int, Floats]:
+    """Return the similarities of an item to the children of every internal node, the root first.
+
+    Raises:
+        ParameterError: The item does not exist.
+    """
+    tree = prepared.hierarchy
+    check_item(item, tree)
+    internal = np.flatnonzero(np.diff(tree.child_offsets) > 0)
     if not len(internal):
         return {}
-    internal = internal[np.argsort(hierarchy.levels[internal], kind="stable")]
-    batch = prepared.affinity.batch(np.array([item]))
-    similarities = batch.expand(np.zeros(len(internal), dtype=np.int64), internal)
-    delta, nu = float(prepared.settings.delta), prepared.settings.nu
-    eta: dict[int, dict[int, float]] = {}
-    start = 0
-    for node in internal.tolist():
-        children = hierarchy.children(node).tolist()
-        values = guidance(similarities[start : start + len(children)], delta, nu, int(hierarchy.levels[node]))
-        eta[node] = dict(zip(children, values.tolist(), strict=True))
-        start += len(children)
-    return eta
+    internal = internal[np.argsort(tree.levels[internal], kind="stable")]
+    found = prepared.affinity.batch(np.array([item])).expand(np.zeros(len(internal), dtype=np.int64), internal)
+    parts = np.split(found, np.cumsum(np.diff(tree.child_offsets)[internal])[:-1])
+    return dict(zip(internal.tolist(), parts, strict=True))
