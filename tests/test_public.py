@@ -26,7 +26,7 @@ FRONTS = {  # what users call or construct; a front grows here, on purpose
         "ImmediateValue Policy QMDPPolicy RandomPolicy ThresholdPolicy read_policy solve value_bound "
         "value_iteration verify write_policy"
     ),
-    "pomdp_hier.simulation": "compare_policies mdp_value policy_value simulate",
+    "pomdp_hier.simulation": "compare_policies mdp_value policy_value run_experiment simulate",
     "pomdp_hier.problems": "cheese_maze corridor crying_baby maze_4x3 rock_sample tiger",
     "pomdp_hier.hierarchy": "Hierarchy",
     "pomdp_hier.features": "Cosine InverseSquaredEuclidean NegativeEuclidean Precomputed read_frame text_features",
@@ -50,8 +50,8 @@ FRONTS = {  # what users call or construct; a front grows here, on purpose
     "pomdp_hier.distributed": "evaluate_distributed",
     "pomdp_hier.report": (
         "draw_action_regions draw_alpha_vectors draw_and_or draw_backups draw_belief_simplex "
-        "draw_belief_trace draw_bounds draw_controller draw_icicle draw_policy_comparison draw_score_curve "
-        "draw_value_density write_comparison write_report"
+        "draw_belief_trace draw_bounds draw_controller draw_experiment draw_icicle draw_policy_comparison "
+        "draw_score_curve draw_value_density write_comparison write_report"
     ),
 }
 # modules that the code imports only where their extra is installed

@@ -134,6 +134,7 @@ def _read(
 ) -> dict[Any, Row]:
     """Return the rows by their first field; create the tables of a new file."""
     columns = get_type_hints(kind)
+    named = ", ".join(f'"{name}"' for name in columns)
 
     def pragma(name: str) -> Any:
         return connection.execute(f"PRAGMA {name}").fetchone()[0]
@@ -143,7 +144,7 @@ def _read(
             raise CheckpointError(f"{path}: got an SQLite file; expected a checkpoint. {_OTHER}")
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute(f"PRAGMA user_version = {_FORMAT}")
-        first, *rest = (f"{name} {_SQL[field]}" for name, field in columns.items())
+        first, *rest = (f'"{name}" {_SQL[field]}' for name, field in columns.items())
         connection.execute("CREATE TABLE run (key TEXT NOT NULL)")
         connection.execute(f"CREATE TABLE rows ({first} PRIMARY KEY, {', '.join(rest)}, checksum INTEGER)")
         connection.execute("INSERT INTO run VALUES (?)", (key,))
@@ -161,7 +162,7 @@ def _read(
             f"expected key {key[:12]}. {_OTHER}"
         )
     rows: dict[Any, Row] = {}
-    for *fields, checksum in connection.execute(f"SELECT {', '.join(columns)}, checksum FROM rows"):
+    for *fields, checksum in connection.execute(f"SELECT {named}, checksum FROM rows"):
         row = kind(*fields)
         typed = [type(field) for field in row] == list(columns.values())
         if not typed or _checksum(row) != checksum or not possible(row):

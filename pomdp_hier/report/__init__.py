@@ -12,6 +12,7 @@ from pomdp_hier.report.controller_plots import draw_controller
 from pomdp_hier.report.page import write_report
 from pomdp_hier.report.plan_plots import draw_and_or, draw_bounds
 from pomdp_hier.report.score_plots import (
+    draw_experiment,
     draw_icicle,
     draw_policy_comparison,
     draw_score_curve,
@@ -27,6 +28,7 @@ __all__ = [
     "draw_belief_trace",
     "draw_bounds",
     "draw_controller",
+    "draw_experiment",
     "draw_icicle",
     "draw_policy_comparison",
     "draw_score_curve",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pomdp_hier._arguments import check_integer, check_kind, numbered
+from pomdp_hier._imports import from_extra
 from pomdp_hier.analysis.levels import BestCut, LevelScores
 from pomdp_hier.analysis.settings_sweep import DeltaSweep
 from pomdp_hier.errors import ParameterError
@@ -24,6 +25,7 @@ from pomdp_hier.report.elements import (
     search_colours,
 )
 from pomdp_hier.simulation.comparison_table import PolicyComparison
+from pomdp_hier.simulation.experiment import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,6 +78,43 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
     ax.set_axisbelow(True)
     ax.set_xlabel("value")
     return ax
+
+
+def draw_experiment(experiment: Experiment) -> "list[Axes]":
+    """Draw the policies on each problem, one panel per problem, as `draw_policy_comparison` does.
+
+    A grey band shows the certified bounds on the optimal value, where there are bounds.
+
+    Args:
+        experiment: What `run_experiment` returned.
+
+    Raises:
+        ParameterError: It is not an experiment.
+        MissingExtraError: Matplotlib is not installed.
+
+    Example:
+        >>> from pomdp_hier.planning import QMDPPolicy
+        >>> from pomdp_hier.problems import tiger
+        >>> from pomdp_hier.simulation import run_experiment
+        >>> found = run_experiment({"tiger": tiger()}, {"QMDP": QMDPPolicy()}, method="exact", horizon=2)
+        >>> [ax.get_title(loc="left") for ax in draw_experiment(found)]
+        ['tiger']
+    """
+    check_kind("experiment", experiment, Experiment, "the result of run_experiment")
+    heights = [1.2 + 0.42 * len(table) for table in experiment.tables.values()]
+    figures = from_extra("plot", "matplotlib.figure", "figures need matplotlib")
+    figure = figures.Figure(figsize=(6.4, sum(heights)), layout="constrained")
+    panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for ax, (name, table) in zip(panels, experiment.tables.items(), strict=True):
+        draw_policy_comparison(table, ax=ax)
+        ax.set_title(figure_text(str(name)), fontsize=10, color=INK, loc="left")
+        if table.optimum is not None:
+            low, high = table.optimum
+            ax.axvspan(low, high, color=ORANGE, alpha=0.4, lw=1.2, zorder=0)
+            look: dict[str, Any] = {"fontsize": 8, "color": INK, "va": "top", "ha": "center"}
+            place = ((low + high) / 2, len(table) - 0.4)
+            ax.annotate("optimal value", place, xytext=(0, -18), textcoords="offset points", **look)
+    return list(panels)
 
 
 def draw_score_curve(found: DeltaSweep | LevelScores | BestCut, *, ax: "Axes | None" = None) -> "Axes":

@@ -1,6 +1,7 @@
 """Comparison of policies in one environment, by exact values or on common random numbers."""
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -10,11 +11,12 @@ from tqdm import tqdm
 
 from pomdp_hier._arguments import check_integer, check_kind, is_one_of, numbered
 from pomdp_hier._arrays import Floats
+from pomdp_hier._io.checkpoint import Checkpoint
 from pomdp_hier._io.memory import held
 from pomdp_hier._jobs import check_jobs
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief, visible
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import CheckpointError, ParameterError
 from pomdp_hier.planning.certificates.exact_model import fingerprint
 from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.planning.point_based.solution import Solution
@@ -25,6 +27,7 @@ from pomdp_hier.simulation.episodes import Episode
 from pomdp_hier.simulation.exact import Visit, policy_value
 from pomdp_hier.simulation.exact import mdp_value as value_of_mdp
 from pomdp_hier.simulation.monte_carlo import simulate
+from pomdp_hier.simulation.saved_returns import Returns, SavedReturns, check_checkpoint, key_of, open_returns
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +59,8 @@ def compare_policies(
     confidence: float = 0.95,
     trace: bool | int = False,
     n_jobs: int = 1,
+    checkpoint: str | os.PathLike[str] | Checkpoint[Returns] | None = None,
+    policy_version: str | None = None,
     progress: bool = False,
 ) -> PolicyComparison:
     """Return a table of policies in one environment, each with the same agent's model and common random numbers.
@@ -85,11 +90,14 @@ def compare_policies(
         confidence: The confidence level of the intervals.
         trace: Keep records of each policy: all visits (exact), or this number of episodes (True: 10).
         n_jobs: The number of processes, as for `simulate` and `policy_value`.
+        checkpoint, policy_version: As for `simulate`: the comparison keeps what is finished, and the same call
+            continues after a killed process. It needs ``trace=False``.
         progress: Whether to show a progress bar on standard error.
 
     Raises:
         ParameterError: An unknown method, no policies, an unknown baseline, a solution of another problem, or a
             half-width of an exact comparison.
+        CheckpointError: The file is not a checkpoint of this function, is damaged, or is in use.
         MissingExtraError: More than one process without joblib.
 
     Example:
@@ -116,26 +124,39 @@ def compare_policies(
     if not isinstance(trace, bool):
         check_integer("trace", trace)
     check_jobs(n_jobs)
+    check_checkpoint(checkpoint, policy_version, seed, updater, trace)
     runs: dict[str, _Run] = {}
     failed: dict[str, Exception] = {}
     keep = 10 if trace is True else int(trace)
 
-    def run(policy: Any, bar: tqdm) -> _Run:
+    def exact(policy: Any, saved: SavedReturns | None, bar: tqdm) -> _Run:
+        if saved is not None and (row := saved.at(0)) is not None:
+            return _Run(np.array(row.returns), row.seconds, error=row.error)
+        found = policy_value(
+            policy,
+            problem,
+            environment,
+            updater=updater,
+            horizon=horizon,
+            truncation_error=truncation_error,
+            trace=bool(trace),
+            n_jobs=n_jobs,
+            progress=bar,
+        )
+        if saved is not None:
+            saved.add(0, [float(found.value)], [True], found.seconds_per_decision, 1, found.error)
+            saved.write()
+        return _Run(np.array([float(found.value)]), found.seconds_per_decision, found.visits, found.error)
+
+    def run(name: str, policy: Any, file: Checkpoint[Returns] | None, bar: tqdm) -> _Run:
+        version = None if policy_version is None else f"{name}: {policy_version}"
         if method == "exact" and _is_controller_of(policy, problem, environment, horizon, updater) and not trace:
             return _Run(np.array([policy.value()]), math.nan)
         if method == "exact":
-            exact = policy_value(
-                policy,
-                problem,
-                environment,
-                updater=updater,
-                horizon=horizon,
-                truncation_error=truncation_error,
-                trace=bool(trace),
-                n_jobs=n_jobs,
-                progress=bar,
-            )
-            return _Run(np.array([float(exact.value)]), exact.seconds_per_decision, exact.visits, exact.error)
+            settings = {"method": method, "horizon": horizon, "truncation_error": truncation_error}
+            models = (problem, problem if environment is None else environment)
+            key = None if file is None else key_of(version, *models, policy=policy, updater=updater, settings=settings)
+            return exact(policy, None if file is None or key is None else SavedReturns(file, key), bar)
         sampled = simulate(
             policy,
             problem,
@@ -149,16 +170,20 @@ def compare_policies(
             confidence=confidence,
             keep_episodes=keep,
             n_jobs=n_jobs,
+            checkpoint=file,
+            policy_version=version,
             progress=bar,
         )
         return _Run(sampled.values, sampled.seconds_per_decision, sampled.episodes, sampled.error, sampled.missed)
 
     unit, total = (" beliefs", None) if method == "exact" else (" episodes", n_episodes * len(named))
-    with shown_progress(progress, "compare", unit, total) as bar:
+    with shown_progress(progress, "compare", unit, total) as bar, open_returns(checkpoint) as file:
         for name, policy in named.items():
             bar.set_description_str(visible(name), refresh=False)
             try:
-                runs[name] = run(policy, bar)
+                runs[name] = run(name, policy, file, bar)
+            except CheckpointError:
+                raise
             except Exception as error:  # noqa: BLE001 - an error of one policy must not end the comparison
                 error.add_note(f"raised while the policy {brief(name)} was evaluated")
                 failed[name] = error
@@ -179,8 +204,15 @@ def compare_policies(
         missed=max((run.missed for run in runs.values()), default=0.0),
         error=max((run.error for run in runs.values()), default=0.0),
     )
-    table = replace(table, failed={name: f"{type(error).__name__}: {error}" for name, error in failed.items()})
-    return table if solution is None else _with_gaps(table, (solution.lower, solution.upper))
+    record: dict[str, Any] = {"seed": seed, "n_episodes": n_episodes} if method == "monte-carlo" else {}
+    record |= {"horizon": horizon, "truncation_error": truncation_error, "half_width": half_width}
+    record |= {"discount": float(problem.discount), "updater": updater and brief(updater)}
+    table = replace(
+        table,
+        failed={name: f"{type(error).__name__}: {error}" for name, error in failed.items()},
+        record={**record, **table.record},
+    )
+    return table if solution is None else with_gaps(table, (solution.lower, solution.upper))
 
 
 def _check_solution(solution: Any, environment: POMDP, horizon: int | None) -> None:
@@ -212,7 +244,7 @@ def _is_controller_of(
     return alone and isinstance(policy, FiniteStateController) and policy.problem is problem and not policy.stops
 
 
-def _with_gaps(table: PolicyComparison, optimum: tuple[float, float]) -> PolicyComparison:
+def with_gaps(table: PolicyComparison, optimum: tuple[float, float]) -> PolicyComparison:
     """Return the table with the optimality gap of each policy, from two bounds on the optimal value."""
     rows = []
     for row in table.rows:

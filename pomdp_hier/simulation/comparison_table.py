@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pomdp_hier._arguments import check_level, is_one_of, is_real
+from pomdp_hier._arguments import check_level, check_text, is_one_of, is_real
 from pomdp_hier._arrays import Floats
 from pomdp_hier._intervals import mean_interval, rarest
 from pomdp_hier._text import brief, listed, visible
 from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.simulation.episodes import Episode
 from pomdp_hier.simulation.exact import Visit
+from pomdp_hier.simulation.paper_tables import Gap, Quantity, latex_table, markdown_table, versions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 # Exact values in floats that differ by less than this differ by rounding alone.
 ROUNDING = 1e-12
+
+# Settings of a record that a caption states otherwise.
+_IN_CAPTION = ("n_episodes", "truncation_error")
 
 
 class Sample(Protocol):
@@ -99,6 +103,7 @@ class PolicyComparison:
             where values are exact or intervals allow for rare events.
         optimum: A lower and an upper bound on the optimal value, if a solution was given.
         failed: The error of each policy that has no row.
+        record: The settings and versions of the comparison.
 
     Example:
         >>> table = compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]})
@@ -117,6 +122,7 @@ class PolicyComparison:
     optimum: tuple[float, float] | None = None
     failed: Mapping[str, str] = field(default_factory=dict)
     rarest: float = 0.0
+    record: Mapping[str, Any] = field(default_factory=versions)
 
     def __getitem__(self, name: str) -> ComparisonRow:
         for row in self.rows:
@@ -205,8 +211,71 @@ class PolicyComparison:
             "rarest": self.rarest,
             **_ends("optimum", self.optimum),
             "failed": dict(self.failed),
+            "record": dict(self.record),
             "policies": [{key: _plain(value) for key, value in row.to_dict().items()} for row in self.rows],
         }
+
+    def paper_rows(self) -> tuple[list[str], list[list[str | Quantity]]]:
+        """Return the header and the rows of a table for a paper."""
+        header = [
+            "policy",
+            "value",
+            f"difference to {self.baseline}",
+            "MDP regret",
+            "optimality gap",
+            "ms per decision",
+        ]
+        rows: list[list[str | Quantity]] = []
+        for row in self.rows:
+            base = row.name == self.baseline
+            milliseconds = _milliseconds(row.seconds_per_decision)
+            rows.append(
+                [
+                    row.name,
+                    Quantity(row.value, row.interval, bold=row.value == self.best.value),
+                    Quantity(None if base else row.difference, row.difference_interval, signed=True),
+                    Quantity(row.mdp_regret, _below(self.mdp_value, row.interval)),
+                    Gap(0.0, row.optimality_gap),
+                    milliseconds,
+                ]
+            )
+        return header, rows
+
+    def paper_caption(self, unit: str) -> tuple[str, str]:
+        """Return the caption of a table for a paper: what holds for this problem, and the settings and versions."""
+        check_text("unit", unit)
+        spread = "" if self.n is None else f"±: {100 * self.confidence:g} % confidence interval of the mean"
+        shown = {name: value for name, value in self.record.items() if name not in _IN_CAPTION and value is not None}
+        settings = [f"values in units of {unit}", spread, *(f"{name} {value}" for name, value in shown.items())]
+        return self._caption(), ", ".join(filter(None, settings))
+
+    def to_markdown(self, *, unit: str = "reward") -> str:
+        """Return the table in Markdown: two digits of the uncertainty, the greatest value bold.
+
+        Args:
+            unit: The unit of the values, for the caption.
+
+        Example:
+            >>> print(compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]}).to_markdown().splitlines()[2])
+            | a | **2.0** ± 2.5 |  |
+        """
+        return markdown_table(*self.paper_rows(), "; ".join(self.paper_caption(unit)) + ".")
+
+    def to_latex(self, *, unit: str = "reward", caption: str | None = None, label: str | None = None) -> str:
+        r"""Return the table in LaTeX, for ``\usepackage{booktabs}``: digits and bold as in `to_markdown`.
+
+        Args:
+            unit: The unit of the values, for the caption.
+            caption: The caption; by default, unit, method, sample size and settings.
+            label: The label of the table, for ``\ref``.
+
+        Example:
+            >>> table = compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]})
+            >>> print(table.to_latex(label="tab:policies").splitlines()[8])
+            a & $\mathbf{2.0} \pm 2.5$ &  \\
+        """
+        written = "; ".join(self.paper_caption(unit)) + "."
+        return latex_table(*self.paper_rows(), written if caption is None else caption, label)
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row per policy as a pandas frame, with the columns of `ComparisonRow.to_dict`.
@@ -219,6 +288,11 @@ class PolicyComparison:
         except ImportError as error:
             raise MissingExtraError("to_frame needs pandas; pip install 'pomdp-hier[frames]'") from error
         return pd.DataFrame([row.to_dict() for row in self.rows]).set_index("name")
+
+
+def _below(value: float | None, interval: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Return the interval of the value minus a number in the interval."""
+    return None if value is None or interval is None else (value - interval[1], value - interval[0])
 
 
 def _ends(name: str, interval: tuple[float, float] | None) -> dict[str, float | None]:

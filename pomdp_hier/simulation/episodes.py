@@ -23,6 +23,7 @@ from pomdp_hier.pomdp.numeric import Number, is_nonnegative, total, within_float
 from pomdp_hier.pomdp.problem import POMDP
 from pomdp_hier.simulation.exact import conflict
 from pomdp_hier.simulation.return_bounds import Truncation
+from pomdp_hier.simulation.saved_returns import SavedReturns, samples
 
 _PARTS = 8  # per process: parts are small, so that progress shows and one slow part delays little
 _REMEMBERED = 100_000  # decisions and beliefs of a deterministic policy that are kept for equal beliefs
@@ -250,7 +251,7 @@ class _Part:
     """The returns of consecutive episodes, and the time of their decisions."""
 
     values: list[float]
-    unfinished: int
+    finished: list[bool]
     episodes: list[Episode]
     seconds: float
     n_decisions: int
@@ -264,7 +265,7 @@ def _run(runner: Runner, entropy: Any, span: range, *, keep: bool = False) -> _P
     episodes = [runner.episode(seed, keep=keep) for seed in seeds]
     return _Part(
         [episode.value for episode in episodes],
-        sum(not episode.finished for episode in episodes),
+        [episode.finished for episode in episodes],
         episodes if keep else [],
         decider.seconds - seconds,
         decider.n_decisions - n_decisions,
@@ -292,6 +293,7 @@ class EpisodeRuns:
         seed: The seed; ``None`` for one of the operating system.
         n_jobs: The number of processes; -1 for one per CPU.
         bar: The progress bar.
+        saved: Where finished episodes are kept, and taken from.
 
     Attributes:
         values: The return of each episode so far.
@@ -310,13 +312,14 @@ class EpisodeRuns:
         seed: int | None,
         n_jobs: int,
         bar: tqdm,
+        saved: SavedReturns | None = None,
     ) -> None:
         check_jobs(n_jobs)
         self._runner = build()
         self._entropy = entropy("seed", seed)
         self._work = _Work(OnceAProcess(build), self._entropy)
         self._sent, self._n_jobs = sent, n_jobs
-        self._bar = bar
+        self._bar, self._saved = bar, saved
         self._seconds, self._n_decisions = 0.0, 0
         self.values: list[float] = []
         self.unfinished = 0
@@ -330,6 +333,17 @@ class EpisodeRuns:
 
     def run_until(self, stop: int, *, keep: int = 0) -> None:
         """Run the episodes up to ``stop``; the first ``keep`` of all are kept, and run in this process."""
+        try:
+            self._run_until(stop, keep)
+        finally:
+            if self._saved is not None:
+                self._saved.write()
+
+    def _run_until(self, stop: int, keep: int) -> None:
+        while self._saved is not None and (row := self._saved.at(begin := len(self.values))) and begin < stop:
+            n = stop - begin
+            finished = [bool(byte) for byte in row.finished[:n]]
+            self._add(_Part(row.returns[:n], finished, [], row.seconds, row.n_decisions, row.error), save=False)
         begin = len(self.values)
         here = range(begin, stop if self._n_jobs == 1 else min(stop, max(begin, keep)))
         for i in here:
@@ -341,19 +355,17 @@ class EpisodeRuns:
             for part in in_processes(self._work, parts, self._n_jobs, self._sent):
                 self._add(part)
 
-    def _add(self, part: _Part) -> None:
+    def _add(self, part: _Part, *, save: bool = True) -> None:
+        if self._saved is not None and save:
+            first = len(self.values)
+            self._saved.add(first, part.values, part.finished, part.seconds, part.n_decisions, part.error)
         self.values += part.values
-        self.unfinished += part.unfinished
+        self.unfinished += part.finished.count(False)
         self.episodes += part.episodes
         self._seconds += part.seconds
         self._n_decisions += part.n_decisions
         self.error = max(self.error, part.error)
         self._bar.update(len(part.values))
-
-
-def samples(updater: Any) -> bool:
-    """Return whether an updater samples its beliefs from one stream of random numbers."""
-    return hasattr(updater, "rng")
 
 
 def require_order(updater: Any, n_jobs: int) -> None:

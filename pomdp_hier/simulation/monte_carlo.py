@@ -5,6 +5,7 @@ Two policies with the same seed therefore have the same random numbers while the
 """
 
 import math
+import os
 import warnings
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +17,7 @@ from tqdm import tqdm
 from pomdp_hier._arguments import check_integer
 from pomdp_hier._arrays import Floats
 from pomdp_hier._intervals import mean_interval, unseen
+from pomdp_hier._io.checkpoint import Checkpoint
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import counted
 from pomdp_hier.errors import SimulationWarning
@@ -23,6 +25,7 @@ from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.simulation.episodes import Episode, EpisodeRuns, Simulator, check_simulation, require_order
 from pomdp_hier.simulation.return_bounds import return_span
+from pomdp_hier.simulation.saved_returns import Returns, SavedReturns, check_checkpoint, key_of, open_returns
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +106,8 @@ def simulate(
     keep_episodes: int = 0,
     batch: int = 100,
     n_jobs: int = 1,
+    checkpoint: str | os.PathLike[str] | Checkpoint[Returns] | None = None,
+    policy_version: str | None = None,
     progress: bool | tqdm = False,
 ) -> SimulationResult:
     """Return the mean return of a policy over simulated episodes.
@@ -130,10 +135,16 @@ def simulate(
         batch: The number of episodes between two checks.
         n_jobs: The number of processes; -1 for one per CPU. Results do not depend on it. More than one needs joblib,
             and uses the back end of ``joblib.parallel_config``. A policy that samples needs ``seeded``.
+        checkpoint: A file of finished episodes, written every two seconds; the same call continues from it after a
+            killed process, and so does a call with more episodes. One file can hold several policies and problems.
+            It needs joblib, a seed, and ``keep_episodes=0``.
+        policy_version: Text that distinguishes versions of the code of a checkpointed policy. It also allows policies
+            that cannot be pickled, such as functions inside functions.
         progress: Whether to show a progress bar on standard error; or a tqdm bar to continue.
 
     Raises:
-        ParameterError: A number is out of range, or an argument cannot be pickled for another process.
+        ParameterError: A number is out of range, or an argument cannot be pickled for another process or a checkpoint.
+        CheckpointError: The file is not a checkpoint of this function, is damaged, or is in use.
         MissingExtraError: More than one process without joblib.
         ImpossibleObservationError: An observation has probability 0 in the agent's model; the message has the history.
         PlanningError: An episode does not terminate, or the remaining rewards have no bound.
@@ -161,8 +172,17 @@ def simulate(
     require_order(updater, n_jobs)
     span = math.nan if half_width is None else return_span(environment, horizon)
     stopped_early = False
-    with shown_progress(progress, "simulate", " episodes", n_episodes) as bar:
-        runs = EpisodeRuns(build, sent, seed, n_jobs, bar)
+    check_checkpoint(checkpoint, policy_version, seed, updater, keep_episodes)
+    with (
+        shown_progress(progress, "simulate", " episodes", n_episodes) as bar,
+        open_returns(checkpoint) as file,
+    ):
+        saved = None
+        if file is not None:
+            settings = {"seed": seed, "horizon": horizon, "truncation_error": truncation_error}
+            key = key_of(policy_version, problem, environment, policy=chosen, updater=updater, settings=settings)
+            saved = SavedReturns(file, key)
+        runs = EpisodeRuns(build, sent, seed, n_jobs, bar, saved)
         while (done := len(runs.values)) < n_episodes and not stopped_early:
             stop = n_episodes if half_width is None else max(done + batch, -(-min_episodes // batch) * batch)
             runs.run_until(min(stop, n_episodes), keep=keep_episodes)

@@ -1,0 +1,156 @@
+"""Tables of policies as Markdown and LaTeX: digits to the uncertainty, the greatest value bold, what was run below."""
+
+import math
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pomdp_hier._text import in_latex, visible
+from pomdp_hier._version import __version__
+
+_EXACT_DIGITS = 5  # significant digits of a number without an interval
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that results depend on, by name.
+
+    Example:
+        >>> sorted(versions())
+        ['numpy', 'pomdp_hier', 'python']
+    """
+    return {"pomdp_hier": __version__, "python": platform.python_version(), "numpy": np.__version__}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number in a table: with its interval, two significant digits of the half-width.
+
+    Attributes:
+        value: The number; ``None`` or NaN for an empty cell.
+        interval: Its confidence interval, if it has one.
+        signed: Whether to write a plus sign.
+        bold: Whether it is the greatest of its column.
+    """
+
+    value: float | None
+    interval: tuple[float, float] | None = None
+    signed: bool = False
+    bold: bool = False
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        """The number and what follows it, such as ``("-3.71", "± 0.12")``; an asymmetric interval in brackets."""
+        if self.value is None or math.isnan(self.value):
+            return "", ""
+        sign = "+" if self.signed else ""
+        if self.interval is None or not all(map(math.isfinite, self.interval)):
+            return f"{self.value:{sign}z.{_EXACT_DIGITS}g}", ""
+        low, high = self.interval
+        half = (high - low) / 2
+        if half <= 0:
+            return f"{self.value:{sign}z.{_EXACT_DIGITS}g}", "± 0"
+        decimals = max(0, 1 - math.floor(math.log10(float(f"{half:.1e}"))))
+        if abs((low + high) / 2 - self.value) > 0.01 * half:
+            return f"{self.value:{sign}z.{decimals}f}", f"[{low:z.{decimals}f}, {high:z.{decimals}f}]"
+        return f"{self.value:{sign}z.{decimals}f}", f"± {half:.{decimals}f}"
+
+    def in_markdown(self) -> str:
+        """Return the cell in Markdown."""
+        number, spread = self.parts
+        return f"{f'**{number}**' if self.bold and number else number} {spread}".strip()
+
+    def in_latex(self) -> str:
+        """Return the cell in LaTeX."""
+        number, spread = self.parts
+        if not number:
+            return ""
+        number = f"\\mathbf{{{number}}}" if self.bold else number
+        return f"${' '.join([number, spread]).strip()}$".replace("±", "\\pm").replace("%", "\\%")
+
+
+@dataclass(frozen=True)
+class Gap(Quantity):
+    """Two bounds on a number in a table: ``[low, high]``, or one number where they agree."""
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        """The bounds as one number."""
+        if self.interval is None:
+            return "", ""
+        low, high = (f"{end:z.3g}" for end in self.interval)
+        return (low if low == high else f"[{low}, {high}]"), ""
+
+
+Cell = str | Quantity
+Rows = Sequence[Sequence[Cell]]
+
+
+def _used(header: Sequence[str], rows: Rows) -> list[int]:
+    """Return the columns that are not empty."""
+
+    def empty(cell: Cell) -> bool:
+        return not (cell if isinstance(cell, str) else cell.parts[0])
+
+    return [c for c in range(len(header)) if c == 0 or not all(empty(row[c]) for row in rows)]
+
+
+def markdown_table(header: Sequence[str], rows: Rows, caption: str) -> str:
+    r"""Return a table in Markdown (pipe table), with its caption below.
+
+    Example:
+        >>> print(markdown_table(["policy", "value"], [["hasty", Quantity(-3.7123, (-3.83, -3.5946))]], "n = 100"))
+        | policy | value |
+        |:--|--:|
+        | hasty | -3.71 ± 0.12 |
+        <BLANKLINE>
+        n = 100
+    """
+
+    def line(cells: Sequence[str]) -> str:
+        return f"| {' | '.join(cells)} |"
+
+    def text(cell: Cell) -> str:
+        return _in_markdown(cell) if isinstance(cell, str) else cell.in_markdown()
+
+    used = _used(header, rows)
+    marks = ["--:" if any(isinstance(row[c], Quantity) for row in rows) else ":--" for c in used]
+    lines = [line([_in_markdown(header[c]) for c in used]), f"|{'|'.join(marks)}|"]
+    lines += [line([text(row[c]) for c in used]) for row in rows]
+    return "\n".join([*lines, "", _in_markdown(caption)])
+
+
+def latex_table(header: Sequence[str], rows: Rows, caption: str, label: str | None) -> str:
+    """Return a table environment in LaTeX, for ``\\usepackage{booktabs}``."""
+
+    def text(cell: Cell) -> str:
+        return in_latex(cell) if isinstance(cell, str) else cell.in_latex()
+
+    used = _used(header, rows)
+    columns = "".join("r" if any(isinstance(row[c], Quantity) for row in rows) else "l" for c in used)
+    body = [" & ".join(text(row[c]) for c in used) + " \\\\" for row in rows]
+    return "\n".join(
+        [
+            "\\begin{table}",
+            "\\centering",
+            f"\\caption{{{in_latex(caption)}}}",
+            *([] if label is None else [f"\\label{{{label}}}"]),
+            f"\\begin{{tabular}}{{{columns}}}",
+            "\\toprule",
+            " & ".join(in_latex(header[c]) for c in used) + " \\\\",
+            "\\midrule",
+            *body,
+            "\\bottomrule",
+            "\\end{tabular}",
+            "\\end{table}",
+        ]
+    )
+
+
+def _in_markdown(text: str) -> str:
+    """Return text as one line of a Markdown table, without markup."""
+    line = visible(text)
+    for mark in "\\`*_|<>[]":
+        line = line.replace(mark, "\\" + mark)
+    return line
