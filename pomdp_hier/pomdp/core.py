@@ -39,6 +39,7 @@ class CorePOMDP:
         observations: Sequence[Any] | None = None,
         max_states: int = 1_000_000,
         tolerance: float = MASS_TOLERANCE,
+        belief_reward: Callable[..., Number] | None = None,
     ) -> None:
         self.transition = as_transition(transition)
         self.observation = as_observation(observation)
@@ -88,6 +89,11 @@ class CorePOMDP:
         self._given_observations = None if observations is None else distinct("observations", observations)
         self._known_actions = None if self._given_actions is None else dict.fromkeys(self._given_actions)
         self.max_states = max_states
+        if belief_reward is not None and not callable(belief_reward):
+            raise ModelError(
+                f"belief_reward: got {brief(belief_reward)}; expected a function of the belief, and perhaps the action."
+            )
+        self._belief_reward = None if belief_reward is None else bind("belief_reward", belief_reward)
         self._rewards: dict[tuple[Any, Any], Number] = {}
 
     def require_action(self, action: Any) -> None:
@@ -329,9 +335,53 @@ class CorePOMDP:
         return mean(terms, lambda: f"reward of {brief(action)} in {brief(state)}")
 
     def reward(self, belief: Given, action: Any) -> Number:
-        """Return ``R_B(b, a) = sum_s b(s) R(s, a)``."""
-        weighted = [(p, self.expected_reward(state, action)) for state, p in self.as_belief(belief).items()]
-        return mean(weighted, lambda: f"reward of {brief(action)}")
+        """Return ``rho(b, a) = sum_s b(s) R(s, a)``, plus the belief-dependent reward, if the problem has one.
+
+        The latter is weighted by the probability that the state is not terminal.
+        """
+        belief = self.as_belief(belief)
+        weighted = [(p, self.expected_reward(state, action)) for state, p in belief.items()]
+        linear = mean(weighted, lambda: f"reward of {brief(action)}")
+        if self._belief_reward is None:
+            return linear
+        running = [p for state, p in belief.items() if not self.is_terminal(state)]
+        weight = 1 if len(running) == len(belief) else total(running)
+        return linear + weight * self.belief_reward(belief, action)
+
+    @property
+    def has_belief_reward(self) -> bool:
+        """Whether a part of the reward is a function of the belief."""
+        return self._belief_reward is not None
+
+    def belief_reward(self, belief: Belief, action: Any) -> Number:
+        """Return the part of the reward that is a function of the belief; 0 if there is none.
+
+        Raises:
+            ModelError: It is not a finite number.
+        """
+        if self._belief_reward is None:
+            return 0
+        reward: Number = self._belief_reward.call(*(belief, action)[: self._belief_reward.count])
+        if not is_finite(reward):
+            raise ModelError(
+                f"belief_reward of {brief(action)}: got {brief(reward)} at {brief(belief)}; expected a finite number."
+            )
+        return reward
+
+    def require_state_rewards(self, what: str) -> None:
+        """Raise an error for a belief-dependent reward, where all rewards must be those of states.
+
+        Args:
+            what: What needs them, for the message.
+
+        Raises:
+            ModelError: The problem has a belief-dependent reward.
+        """
+        if self._belief_reward is not None:
+            raise ModelError(
+                f"belief_reward: got a function; expected none for {what}, which is linear in the belief. Use RTBSS or "
+                "AndOrTree with leaf_value='zero', and policy_value or simulate with a horizon."
+            )
 
     def joint(self, belief: Given, action: Any) -> dict[Any, dict[Any, Number]]:
         """Return ``{o: {s': p(s', o | b, a)}}``, the numerators of Bayes' rule, without exact zeros.
@@ -393,6 +443,7 @@ class CorePOMDP:
             ModelError: A function of the problem cannot be pickled.
         """
         functions = {"terminal": self._is_terminal, "legal_actions": self._legal}
+        functions["belief_reward"] = None if self._belief_reward is None else self._belief_reward.call
         for name in ("transition", "observation", "reward_model"):
             model = getattr(self, name)
             functions[name.removesuffix("_model")] = getattr(model, "function", type(model))

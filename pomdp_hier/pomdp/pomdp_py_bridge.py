@@ -83,6 +83,7 @@ class _AgentReward(RewardModel):
     uses_observation = False
 
     def __init__(self, problem: POMDP) -> None:
+        problem.require_state_rewards("pomdp-py, whose rewards are those of states")
         self._problem = problem
 
     def reward(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:

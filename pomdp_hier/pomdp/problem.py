@@ -47,6 +47,10 @@ class POMDP(CorePOMDP):
         max_states: The largest number of states that exploration may find.
         tolerance: The largest distance from 1 of the sum of a row or of the initial belief; exact numbers must sum
             to 1.
+        belief_reward: A function ``(belief[, action]) -> number`` that is added to the expected reward of each action,
+            such as the negative entropy of the belief (a rho-POMDP). `RTBSS`, `AndOrTree`, `policy_value` and
+            `simulate` use it. Named bounds do not hold for it, so that `RTBSS` then prunes by functions alone; what
+            needs alpha vectors or pomdp-py raises `ModelError`.
 
     Raises:
         ModelError: An argument is invalid.
@@ -65,7 +69,7 @@ class POMDP(CorePOMDP):
         {'heads': 0.5, 'tails': 0.5}
 
     References:
-        Kaelbling, Littman and Cassandra (1998), section 3.
+        Kaelbling, Littman and Cassandra (1998), section 3; Araya-Lopez et al. (2010), rho-POMDPs.
     """
 
     @classmethod
@@ -182,6 +186,7 @@ class POMDP(CorePOMDP):
     @cached_property
     def compiled(self) -> TabularPOMDP:
         """The same problem as arrays, in float64; compiled once."""
+        self.require_state_rewards("arrays, alpha vectors and bounds")
         return compile_problem(self)
 
     def tables(self) -> Tables:

@@ -71,6 +71,7 @@ SIGNATURES: Mapping[str, Signature] = {
         ),
     ),
     "terminal": Signature(("state",), (("state",),)),
+    "belief_reward": Signature(("belief", "action"), (("belief",), ("belief", "action"))),
     "updater": Signature(("belief", "action", "observation"), (("belief", "action", "observation"),)),
     "policy": Signature(
         ("problem", "belief", "observation"),

@@ -82,7 +82,7 @@ def compare_policies(
         updater: The agent's belief updater; Bayes' rule by default.
         baseline: The name of the policy that the others are compared with; the first by default.
         mdp_value: True for the regret to the value of the fully observable environment, or that value; False for no
-            regret.
+            regret, as for a problem with a belief-dependent reward.
         solution: A solution of the environment (`pomdp_hier.planning.solve`) with the same horizon, for bounds on the
             optimality gap of each policy. The environment may be a copy: all numbers are compared.
         half_width: For ``method="monte-carlo"``: simulate each policy until half its interval is no wider, in rewards.
@@ -191,6 +191,8 @@ def compare_policies(
         raise failed[baseline if baseline in failed else next(iter(failed))]
     values = {name: run.values for name, run in runs.items()}
     shortest = min(len(array) for array in values.values()) if values else 0
+    if mdp_value is True and (problem if environment is None else environment).has_belief_reward:
+        mdp_value = False  # no such bound
     if mdp_value is True:
         mdp_value = value_of_mdp(problem if environment is None else environment, horizon=horizon)
     table = compare_values(

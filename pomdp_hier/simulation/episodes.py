@@ -202,6 +202,8 @@ class Simulator:
             next_state = self._successor(state, action).sample(rng.random())
             observed = self._observation(state, action, next_state).sample(rng.random())
             reward = environment.step_reward(state, action, next_state, observed)
+            if environment.has_belief_reward:
+                reward += environment.belief_reward(belief, action)
             terms.append(discount * float(reward))
             discount *= gamma
             if keep:

@@ -289,7 +289,7 @@ class _Evaluation:
                     visits.append(visit)
                 for action, probability in visit.actions.items():
                     if probability != 0:
-                        terms.append(discount * probability * self._reward(pair.weights, action))
+                        terms.append(discount * probability * self._reward(pair, action))
                         self._advance(visit, pair.memory, action, probability, merged, step >= _MANY)
                 if count + len(merged) > self.max_beliefs:
                     raise PlanningError(
@@ -308,8 +308,11 @@ class _Evaluation:
     def _alive(self, weights: Mapping[Any, Number]) -> dict[Any, Number]:
         return {state: weight for state, weight in weights.items() if not self.environment.is_terminal(state)}
 
-    def _reward(self, weights: Mapping[Any, Number], action: Any) -> Number:
-        return total(weight * self.environment.expected_reward(state, action) for state, weight in weights.items())
+    def _reward(self, pair: _Pair, action: Any) -> Number:
+        rewards = [weight * self.environment.expected_reward(state, action) for state, weight in pair.weights.items()]
+        if self.environment.has_belief_reward:
+            rewards.append(total(pair.weights.values()) * self.environment.belief_reward(pair.belief, action))
+        return total(rewards)
 
     def _advance(
         self,

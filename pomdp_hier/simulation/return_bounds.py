@@ -48,6 +48,8 @@ class Truncation:
     """
 
     def __init__(self, environment: POMDP, problem: POMDP, horizon: int | None, truncation_error: float) -> None:
+        if horizon is None:
+            environment.require_state_rewards("a run without a horizon")
         if horizon is not None:
             check_integer("horizon", horizon, 0, unit="actions")
         if not (is_nonnegative(truncation_error) and 0 < truncation_error < math.inf):

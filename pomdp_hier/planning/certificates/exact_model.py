@@ -201,6 +201,7 @@ def exact_model(problem: POMDP) -> ExactModel:
         >>> model.discount, model.reward[0][0] / model.r_unit
         ((19, 20), -1.0)
     """
+    problem.require_state_rewards("a certificate")
     if problem.legal_by == "belief":
         raise ModelError(
             "legal_actions: got actions by belief; expected actions by state or observation, for an exact model"

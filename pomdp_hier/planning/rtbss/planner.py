@@ -372,13 +372,13 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         if self.engine != "auto":
             return self.engine == "arrays"
         named = all(_named(self.leaf_value, self.upper_bound, self.updater).values())
-        if not named or problem.legal_by == "belief" or self.depth == 1:
+        if not named or problem.legal_by == "belief" or problem.has_belief_reward or self.depth == 1:
             return False
         return not has_exact_numbers(problem, belief)
 
     def _way_to_arrays(self, problem: POMDP) -> str:
         """Return the advice to use arrays, where that is possible."""
-        if problem.legal_by == "belief" or has_symbols(problem):
+        if problem.legal_by == "belief" or problem.has_belief_reward or has_symbols(problem):
             return ""
         called = [name for name, named in _named(self.leaf_value, self.upper_bound, self.updater).items() if not named]
         leave = f"leave out {' and '.join(called)} and " if called else ""
@@ -394,7 +394,8 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         by_bayes = self.updater is None or isinstance(self.updater, (BayesUpdater, TabularUpdater))
         if callable(self.upper_bound):
             solution = getattr(self.upper_bound, "__self__", None)
-            if isinstance(solution, Solution) and not (by_bayes and self._is_below(solution, problem)):
+            below = by_bayes and not problem.has_belief_reward
+            if isinstance(solution, Solution) and not (below and self._is_below(solution, problem)):
                 return Pruning()
             bound = self._action_bound
             check_slack = math.inf if self.merge_tolerance else 0.0
@@ -405,7 +406,8 @@ class RTBSS(HoldsPolicy, AgentPlanner):
                 check_slack=check_slack,
             )
         convex = has_vectors(self.leaf_value) or self.convex
-        if not (by_bayes and convex) or problem.legal_by == "belief":  # the named bounds hold for these alone
+        linear = problem.legal_by != "belief" and not problem.has_belief_reward
+        if not (by_bayes and convex and linear):  # the named bounds hold for these alone
             return Pruning()
         prunings = self._prunings.setdefault(problem, {})
         if self.depth not in prunings:

@@ -46,6 +46,7 @@ def write_pomdp(problem: POMDP, path: str | os.PathLike[str] | IO[str]) -> None:
         Cassandra (1994-2003), the POMDP file format of pomdp-solve.
     """
     require_problem(problem, "write_pomdp")
+    problem.require_state_rewards("a .pomdp file")
     lines = _lines(problem)
     if isinstance(path, str | os.PathLike):
         write_file(path, "".join(f"{line}\n" for line in lines))
