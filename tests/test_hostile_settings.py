@@ -17,7 +17,7 @@ from pomdp_hier.features.loading import load_features
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.improvement import improve
-from pomdp_hier.measures.alignment import untangle
+from pomdp_hier.measures.tree_distances import untangle
 from pomdp_hier.planning import RTBSS, AndOrTree, solve, value_iteration, verify
 from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.problems import tiger

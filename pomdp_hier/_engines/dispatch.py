@@ -1,6 +1,6 @@
 """Choice and run of an engine.
 
-``engine="auto"`` selects numba if it is installed, supports the policy and the features, and pays (`_compiled.pays`).
+``engine="auto"`` selects numba if it is installed, supports the policy and the features, and pays (`_imports.pays`).
 The time of numpy is estimated from the numbers of levels and similarities, at the rates `STEP` and `_pair_seconds`. The
 estimate is correct within a factor of four; wide nodes, whose similarities are matrix products, are faster.
 """
@@ -13,7 +13,7 @@ from typing import cast
 
 import numpy as np
 
-from pomdp_hier import _compiled
+from pomdp_hier import _imports
 from pomdp_hier._arguments import is_one_of
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines import on_numpy
@@ -134,13 +134,13 @@ def choose_engine(
         return engine
     known = isinstance(task.affinity, DenseAffinity) and _runs_on_numba(task.rule)
     if engine == "auto":
-        if isinstance(task.rule, SearchRoot) or not (known and _compiled.is_installed()):
+        if isinstance(task.rule, SearchRoot) or not (known and _imports.is_installed()):
             return "numpy"
         compilation = {kernel: COMPILATION[kernel]} if kernel else _compilation(task.rule)
         if seconds is None:
-            seconds = numpy_seconds(task, np.asarray(items), _compiled.price(_NUMBA_FILE, compilation))
-        return "numba" if _compiled.pays(seconds, _NUMBA_FILE, compilation) else "numpy"
-    if not _compiled.is_installed():
+            seconds = numpy_seconds(task, np.asarray(items), _imports.price(_NUMBA_FILE, compilation))
+        return "numba" if _imports.pays(seconds, _NUMBA_FILE, compilation) else "numpy"
+    if not _imports.is_installed():
         raise MissingExtraError(
             Setting("engine", "numba"), " needs numba. Install it with: pip install 'pomdp-hier[fast]'"
         )

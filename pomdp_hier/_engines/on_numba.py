@@ -14,8 +14,8 @@ import numba
 import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier._compiled import compiling
 from pomdp_hier._engines.task import TIE, Advance, AlwaysDescend, HindsightRule, LookAhead, Stops, Task
+from pomdp_hier._imports import compiling
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.dense import DenseAffinity

@@ -34,7 +34,7 @@ from pomdp_hier.measures import (
     tree_sampling_divergence,
     triplet_distance,
 )
-from pomdp_hier.measures.alignment import untangle
+from pomdp_hier.measures.tree_distances import untangle
 from pomdp_hier.simulation.comparison_table import PolicyComparison, compare_values
 
 

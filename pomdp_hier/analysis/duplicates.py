@@ -11,7 +11,7 @@ from pomdp_hier._arrays import Bools, Ints
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.affinity import Affinity
 from pomdp_hier.features.items import ItemFeatures
-from pomdp_hier.hierarchy.arguments import as_ids
+from pomdp_hier.hierarchy.arrays import as_ids
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 

@@ -109,7 +109,7 @@ def _names(given: Sequence[str]) -> list[str]:
 
 def _aligned(options: argparse.Namespace, ids: Sequence[Hashable], first: "Hierarchy") -> "Iterable[Hierarchy]":
     """Yield the other trees with their items in the order of the first, by id or by position."""
-    from pomdp_hier.measures.alignment import item_numbers
+    from pomdp_hier.measures.tree_distances import item_numbers
 
     for path in options.others:
         tree = trees.read_tree(argparse.Namespace(**{**vars(options), "tree": path}))

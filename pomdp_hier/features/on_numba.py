@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._compiled import compiling
+from pomdp_hier._imports import compiling
 
 
 @compiling()

@@ -10,7 +10,7 @@ from pomdp_hier._arguments import check_flag, check_integer
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError, Setting
-from pomdp_hier.hierarchy.arguments import as_ids
+from pomdp_hier.hierarchy.arrays import as_ids
 from pomdp_hier.hierarchy.flat import FlatTree
 from pomdp_hier.hierarchy.node_names import draw_text
 from pomdp_hier.hierarchy.readers.json_text import as_json

@@ -16,8 +16,8 @@ from pomdp_hier._arguments import check_flag, check_integer, is_integer
 from pomdp_hier._arrays import Bools, Ints
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import HierarchyError, ParameterError
-from pomdp_hier.hierarchy.arguments import as_ids
 from pomdp_hier.hierarchy.arrays import (
+    as_ids,
     check_tree,
     checked_labels,
     integer_row,

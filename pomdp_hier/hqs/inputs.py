@@ -21,7 +21,7 @@ from pomdp_hier.hqs.guidance import BOUNDS, ENTRIES, Calibration, most_likely_de
 from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.settings import Run, Settings, read_settings
-from pomdp_hier.measures.alignment import item_numbers
+from pomdp_hier.measures.tree_distances import item_numbers
 
 
 @dataclass(frozen=True, eq=False)

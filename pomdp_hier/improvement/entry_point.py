@@ -21,7 +21,7 @@ from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief, listed
 from pomdp_hier.analysis.duplicates import row_keys
 from pomdp_hier.errors import Argument, HierarchyError, ParameterError
-from pomdp_hier.hierarchy.arguments import as_ids
+from pomdp_hier.hierarchy.arrays import as_ids
 from pomdp_hier.hierarchy.node_names import NodeNames
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import opened

@@ -1,10 +1,16 @@
 """Other measures of a hierarchy, and distances between hierarchies."""
 
-from pomdp_hier.measures.alignment import entanglement
-from pomdp_hier.measures.classes import class_f_score, dendrogram_purity, hierarchical_precision_recall
 from pomdp_hier.measures.cophenetic import bakers_gamma, cophenetic_correlation
-from pomdp_hier.measures.costs import dasgupta_cost, moseley_wang_revenue, tree_sampling_divergence
+from pomdp_hier.measures.quality import (
+    class_f_score,
+    dasgupta_cost,
+    dendrogram_purity,
+    hierarchical_precision_recall,
+    moseley_wang_revenue,
+    tree_sampling_divergence,
+)
 from pomdp_hier.measures.tree_distances import (
+    entanglement,
     hai,
     robinson_foulds,
     triplet_distance,

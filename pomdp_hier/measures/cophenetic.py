@@ -12,7 +12,6 @@ from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.measures.alignment import aligned
 from pomdp_hier.measures.lca_pairs import (
     EXACT_LIMIT,
     MOST_SAMPLES,
@@ -25,6 +24,7 @@ from pomdp_hier.measures.lca_pairs import (
     shared,
     standardised,
 )
+from pomdp_hier.measures.tree_distances import aligned
 
 Heights = str | npt.ArrayLike
 

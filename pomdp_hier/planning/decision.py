@@ -1,6 +1,6 @@
 """Decisions and policies: the interface, ties between actions, terminal beliefs."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -10,7 +10,7 @@ from scipy import sparse
 from pomdp_hier._text import brief
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.pomdp.belief import Belief
-from pomdp_hier.pomdp.numeric import Number
+from pomdp_hier.pomdp.numeric import Number, is_symbolic
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 
@@ -129,3 +129,45 @@ def legal_actions(problem: POMDP, belief: Belief, observation: Hashable = None) 
             "terminal"
         )
     return actions
+
+
+def is_tied(value: Number, best: Number, tolerance: float = 0.0) -> bool:
+    """Return whether ``best - value <= tolerance``; symbolic expressions must be equal.
+
+    Example:
+        >>> is_tied(1.0, 1.0 + 1e-12), is_tied(1.0, 1.0 + 1e-12, tolerance=1e-9)
+        (False, True)
+    """
+    if is_symbolic(value) or is_symbolic(best):
+        return bool(value == best)
+    return bool(value == best) or bool(best - value <= tolerance)
+
+
+def best_and_tied(q_values: Mapping[Any, Number], tolerance: float = 0.0) -> tuple[Number, tuple[Any, ...]]:
+    """Return the greatest value and the actions that have it, in the order given.
+
+    Example:
+        >>> best_and_tied({"left": 1, "wait": 0, "right": 1})
+        (1, ('left', 'right'))
+    """
+    best = largest(q_values.values())
+    return best, tuple(action for action, value in q_values.items() if is_tied(value, best, tolerance))
+
+
+def largest(values: Iterable[Number]) -> Number:
+    """Return the greatest value; for expressions that cannot be compared, their symbolic maximum.
+
+    Example:
+        >>> largest([1, 3, 2])
+        3
+    """
+    first, *others = values
+    best = first
+    for value in others:
+        try:
+            best = value if value > best else best
+        except TypeError:  # sympy: a relation between symbols has no truth value
+            from sympy import Max
+
+            best = Max(best, value)
+    return best

@@ -17,7 +17,7 @@ from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.alpha_vectors import LeafVectors, illegal_at_leaf
 from pomdp_hier.planning.bounds import infinite_horizon_qmdp, infinite_horizon_table
-from pomdp_hier.planning.ties import largest
+from pomdp_hier.planning.decision import largest
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_number
 from pomdp_hier.pomdp.problem import POMDP

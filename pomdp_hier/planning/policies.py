@@ -24,8 +24,7 @@ from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._text import brief, listed, visible
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.bounds import infinite_horizon_table, mdp_values
-from pomdp_hier.planning.decision import Decision, Policy, where_to_decide
-from pomdp_hier.planning.ties import best_and_tied
+from pomdp_hier.planning.decision import Decision, Policy, best_and_tied, where_to_decide
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, total
 from pomdp_hier.pomdp.problem import POMDP

@@ -16,9 +16,8 @@ import pomdp_py
 from pomdp_hier._arguments import check_integer, generator
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError, PlanningError
-from pomdp_hier.planning.decision import Decision, where_to_decide
+from pomdp_hier.planning.decision import Decision, best_and_tied, where_to_decide
 from pomdp_hier.planning.policies import Seed
-from pomdp_hier.planning.ties import best_and_tied
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_nonnegative, is_symbolic
 from pomdp_hier.pomdp.pomdp_py_bridge import HistoryPolicy

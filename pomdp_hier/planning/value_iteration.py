@@ -12,9 +12,8 @@ from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ModelError, PlanningError
 from pomdp_hier.planning.alpha_vectors import LeafVectors, Points, prune
-from pomdp_hier.planning.decision import TERMINAL_VALUE, Decision, outcome_matrix, where_to_decide
+from pomdp_hier.planning.decision import TERMINAL_VALUE, Decision, best_and_tied, outcome_matrix, where_to_decide
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
-from pomdp_hier.planning.ties import best_and_tied
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.pomdp.tabular import TabularPOMDP

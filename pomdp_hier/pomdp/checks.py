@@ -12,6 +12,7 @@ from pomdp_hier._progress import slow_work
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp.belief import Belief
+from pomdp_hier.pomdp.from_pomdp_py import ForeignObservation, ForeignTransition
 from pomdp_hier.pomdp.issues import FAILED, Finding, IssueList, Location, ModelIssue
 from pomdp_hier.pomdp.models import MODEL_ERRORS, ObservationModel, TransitionModel
 from pomdp_hier.pomdp.numeric import (
@@ -25,7 +26,6 @@ from pomdp_hier.pomdp.numeric import (
     total,
     unquoted,
 )
-from pomdp_hier.pomdp.pomdp_py_models import ForeignObservation, ForeignTransition
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.pomdp.spaces import nearest
 

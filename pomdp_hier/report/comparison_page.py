@@ -15,7 +15,7 @@ from pomdp_hier.analysis.diagnosis import Diagnosis, require_diagnosis
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.membership import item_sums
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.measures.alignment import untangle
+from pomdp_hier.measures.tree_distances import untangle
 from pomdp_hier.report.elements import Html, asset, element, filled, joined
 from pomdp_hier.report.page import icicle_part, settings_lines
 from pomdp_hier.report.page_data import Column, NodeCells, card, icicle_payload, node_names, number, percent, table

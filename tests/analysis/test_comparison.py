@@ -17,7 +17,7 @@ from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.inputs import calibrate_delta
 from pomdp_hier.hqs.paper.examples import PAPER_TABLE, load_amazon12
 from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.measures.alignment import untangle
+from pomdp_hier.measures.tree_distances import untangle
 from tests.planted import clean_case, misplaced, swapped
 
 PAPER = {"similarity": "precomputed", **PAPER_TABLE}

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pomdp_hier import _compiled
+from pomdp_hier import _imports
 from pomdp_hier._engines import dispatch, on_numpy
 from pomdp_hier._engines.dispatch import run_engine
 from pomdp_hier._engines.on_numpy import weigh
@@ -358,7 +358,7 @@ def test_numba_is_chosen_where_it_pays(rule, n_items, share, cold, cached, monke
     task = task_of(np.random.default_rng(0).standard_normal((n_items, 3)), tree, rule=rule)
     items = np.arange(int(share * n_items))
     for known, expected in ((False, cold), (True, cached)):
-        monkeypatch.setattr(_compiled, "is_cached", lambda source, name, known=known: known)
+        monkeypatch.setattr(_imports, "is_cached", lambda source, name, known=known: known)
         assert dispatch.choose_engine(task, "auto", items) == expected
 
 
@@ -423,18 +423,18 @@ def test_the_cache_is_read_as_numba_writes_it(chosen, tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", folder)
     source = tmp_path / "loops.py"
     source.write_text(
-        "from pomdp_hier._compiled import compiling\n@compiling(no_cfunc_wrapper=True)\ndef one(x):\n    return x\n"
+        "from pomdp_hier._imports import compiling\n@compiling(no_cfunc_wrapper=True)\ndef one(x):\n    return x\n"
     )
-    assert not _compiled.is_cached(source, "one")
+    assert not _imports.is_cached(source, "one")
     spec = importlib.util.spec_from_file_location("loops", source)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert not _compiled.is_cached(source, "one")
+    assert not _imports.is_cached(source, "one")
     assert module.one(1) == 1
-    assert _compiled.is_cached(source, "one")
-    assert not _compiled.is_cached(source, "on")
+    assert _imports.is_cached(source, "one")
+    assert not _imports.is_cached(source, "on")
     os.utime(source, (2**31, 2**31))  # changed since
-    assert not _compiled.is_cached(source, "one")
+    assert not _imports.is_cached(source, "one")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from scipy.sparse import coo_array
 from pomdp_hier.cli import main
 from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hierarchy.arguments import dense
+from pomdp_hier.hierarchy.arrays import dense
 from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.hierarchy.flat import FlatTree, require_hierarchy
 from pomdp_hier.hierarchy.writing_back import written_like

@@ -259,7 +259,7 @@ def test_numba_is_chosen_by_itself_and_missed_politely(monkeypatch):
     assert evaluate(X, tree).config["engine"] == "numpy"  # so little is done before numba is loaded
     monkeypatch.setattr(engine, "STEP", 1.0)
     assert evaluate(X, tree).config["engine"] == "numba"
-    monkeypatch.setattr(engine._compiled, "is_installed", lambda: False)
+    monkeypatch.setattr(engine._imports, "is_installed", lambda: False)
     assert evaluate(X, tree).config["engine"] == "numpy"
     with pytest.raises(ImportError, match="pomdp-hier\\[fast\\]"):
         evaluate(X, tree, engine="numba")

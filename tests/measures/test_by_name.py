@@ -17,7 +17,7 @@ from pomdp_hier.measures import (
     robinson_foulds,
     triplet_distance,
 )
-from pomdp_hier.measures.alignment import untangle
+from pomdp_hier.measures.tree_distances import untangle
 from tests.measure_oracle import meeting
 from tests.newick_pairs import COPHENETIC, ROBINSON_FOULDS, newick_pairs
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures import entanglement
-from pomdp_hier.measures.alignment import untangle
+from pomdp_hier.measures.tree_distances import untangle
 from tests.hierarchy_oracle import samples
 
 STRAIGHT = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from pomdp_hier.planning.ties import is_tied, largest
+from pomdp_hier.planning.decision import is_tied, largest
 
 
 def test_of_equal_values_the_first_stays():

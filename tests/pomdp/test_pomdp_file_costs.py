@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import ParameterError, PomdpFileError
-from pomdp_hier.pomdp.pomdp_file import grammar, read_pomdp, reading, text, writing
+from pomdp_hier.pomdp.pomdp_file import files, grammar, read_pomdp, text
 
 HEAD = "states: 2\nactions: 1\nobservations: 1\n"
 PATTERNS = {
     f"{module.__name__}.{name}": pattern
-    for module in (grammar, reading, text, writing)
+    for module in (files, grammar, text)
     for name, pattern in vars(module).items()
     if isinstance(pattern, re.Pattern)
 }
@@ -84,8 +84,8 @@ def test_actions_that_are_given_together_are_compiled_once(
     rewards: str, expected: Callable[[int, int], float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
-    means = reading._means
-    monkeypatch.setattr(reading, "_means", lambda *arguments: calls.append(1) or means(*arguments))
+    means = files._means
+    monkeypatch.setattr(files, "_means", lambda *arguments: calls.append(1) or means(*arguments))
     problem = read_pomdp(
         f"states: 4\nactions: 3000\nobservations: 2\nT: * identity\nO: * uniform\n{rewards}\n"
     ).compiled

@@ -11,7 +11,7 @@ from pomdp_hier import POMDP, BayesUpdater, Belief, check_problem
 from pomdp_hier.errors import ModelError, PomdpFileError
 from pomdp_hier.pomdp.models import ObservationModel, TransitionModel
 from pomdp_hier.pomdp.pomdp_file import read_pomdp, write_pomdp
-from pomdp_hier.pomdp.tables import Tables
+from pomdp_hier.pomdp.problem import Tables
 from pomdp_hier.problems import tiger
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import sympy
 
 from pomdp_hier import POMDP
-from pomdp_hier.pomdp.tables import Tables
+from pomdp_hier.pomdp.problem import Tables
 from pomdp_hier.problems import tiger
 from tests.random_problems import errand, random_arrays
 

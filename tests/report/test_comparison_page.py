@@ -10,7 +10,7 @@ from pomdp_hier import Hierarchy, compare, diagnose
 from pomdp_hier.analysis.comparison import APART
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.measures import entanglement
-from pomdp_hier.measures.alignment import untangle
+from pomdp_hier.measures.tree_distances import untangle
 from pomdp_hier.report import tanglegram as drawing
 from pomdp_hier.report import write_comparison
 from pomdp_hier.report.tanglegram import Moved, moved, tanglegram

@@ -12,7 +12,7 @@ from pomdp_hier._arguments import check_choice
 from pomdp_hier._arrays import Ints
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ReaderError
-from pomdp_hier.hierarchy.arguments import as_ids, dense, is_row
+from pomdp_hier.hierarchy.arrays import as_ids, dense, is_row
 from pomdp_hier.hierarchy.node_names import Note
 from pomdp_hier.hierarchy.readers.edges import read_edges
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links

@@ -11,7 +11,7 @@ import numpy as np
 from pomdp_hier._arguments import check_flag
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import HierarchyError, ReaderError
-from pomdp_hier.hierarchy.arguments import dense, is_row
+from pomdp_hier.hierarchy.arrays import dense, is_row
 from pomdp_hier.hierarchy.node_names import Note, warn_user
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import (

@@ -11,8 +11,7 @@ from pomdp_hier._arguments import check_choice, check_integer, is_integer
 from pomdp_hier._arrays import Bools, Ints
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import Argument, HierarchyError, PythonAdvice, Setting
-from pomdp_hier.hierarchy.arguments import as_ids, as_text
-from pomdp_hier.hierarchy.arrays import cycle_error
+from pomdp_hier.hierarchy.arrays import as_ids, as_text, cycle_error
 from pomdp_hier.hierarchy.node_names import Note, warn_user
 from pomdp_hier.hierarchy.readers.tables import (
     ItemsAtInner,

@@ -13,7 +13,7 @@ from pomdp_hier._arrays import Ints
 from pomdp_hier._io.memory import gathered
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import HierarchyError, PythonAdvice, ReaderError, Setting
-from pomdp_hier.hierarchy.arguments import dense, is_row
+from pomdp_hier.hierarchy.arrays import dense, is_row
 from pomdp_hier.hierarchy.readers.clusterings import read_hdbscan
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import TreeArrays, is_missing

@@ -11,7 +11,7 @@ from typing import Any
 
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import HierarchyError, ReaderError, Setting
-from pomdp_hier.hierarchy.arguments import as_text
+from pomdp_hier.hierarchy.arrays import as_text
 from pomdp_hier.hierarchy.node_names import Note
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
 from pomdp_hier.hierarchy.readers.path_rows import Path, PathFormat, PathRows, path_rows, separator, splitter

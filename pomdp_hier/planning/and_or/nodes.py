@@ -7,9 +7,8 @@ from typing import Any
 
 from pomdp_hier.beliefs.updaters import as_updater
 from pomdp_hier.errors import PlanningError
-from pomdp_hier.planning.decision import TERMINAL_VALUE
+from pomdp_hier.planning.decision import TERMINAL_VALUE, best_and_tied, largest
 from pomdp_hier.planning.rtbss.planner import RTBSS
-from pomdp_hier.planning.ties import best_and_tied, largest
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic, total, within_floats
 from pomdp_hier.pomdp.problem import POMDP

@@ -167,7 +167,7 @@ class FiniteStateController:
         Raises:
             PlanningError: There are more than 3,000 unknowns.
         """
-        from pomdp_hier.planning.controllers.exact_values import solve_in_fractions
+        from pomdp_hier.planning.certificates.exact_model import solve_in_fractions
 
         if len(self) * len(self.problem.states) > _MOST_FRACTIONS:
             raise PlanningError(

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pomdp_hier._arguments import check_choice, check_flag, is_integer, unexpected
-from pomdp_hier._compiled import is_installed, pays
+from pomdp_hier._imports import is_installed, pays
 from pomdp_hier._io.memory import memory_available
 from pomdp_hier._progress import shown_progress
 from pomdp_hier.errors import MissingExtraError, PlanningError

@@ -20,14 +20,13 @@ from pomdp_hier.beliefs.updaters import BayesUpdater, TabularUpdater, as_updater
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.alpha_vectors import LeafVectors
 from pomdp_hier.planning.bounds import bound_tables, reward_range
-from pomdp_hier.planning.decision import Decision, where_to_decide
+from pomdp_hier.planning.decision import Decision, best_and_tied, where_to_decide
 from pomdp_hier.planning.leaf_values import ImmediateValue, has_vectors, leaf_function, leaf_vectors
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.policies import HoldsPolicy, action_probabilities, as_policy, decided
 from pomdp_hier.planning.pomdp_py_planners import AgentPlanner
 from pomdp_hier.planning.rtbss.arrays import ArraySearch
 from pomdp_hier.planning.rtbss.recursive import BudgetExhausted, PlainSearch, Pruning
-from pomdp_hier.planning.ties import best_and_tied
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_exact, is_nonnegative, is_symbolic
 from pomdp_hier.pomdp.problem import POMDP

@@ -13,9 +13,8 @@ from pomdp_hier._arrays import Floats
 from pomdp_hier._text import brief
 from pomdp_hier.beliefs.updaters import CompleteUpdater
 from pomdp_hier.errors import ModelError, PlanningError
-from pomdp_hier.planning.decision import TERMINAL_VALUE
+from pomdp_hier.planning.decision import TERMINAL_VALUE, largest
 from pomdp_hier.planning.leaf_values import LeafFunction
-from pomdp_hier.planning.ties import largest
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_exact, is_number, total, within_floats
 from pomdp_hier.pomdp.problem import POMDP

@@ -16,7 +16,6 @@ References:
     Cassandra (1994-2003), the POMDP file format of pomdp-solve.
 """
 
-from pomdp_hier.pomdp.pomdp_file.reading import read_pomdp
-from pomdp_hier.pomdp.pomdp_file.writing import write_pomdp
+from pomdp_hier.pomdp.pomdp_file.files import read_pomdp, write_pomdp
 
 __all__ = ["read_pomdp", "write_pomdp"]

@@ -5,7 +5,7 @@ import importlib.util
 import numpy as np
 import pytest
 
-from pomdp_hier import _compiled
+from pomdp_hier import _imports
 from pomdp_hier.planning import solve, verify
 from pomdp_hier.planning.point_based.solve import COMPILATION
 from pomdp_hier.problems import cheese_maze, rock_sample, tiger
@@ -44,7 +44,7 @@ def test_the_same_input_gives_the_same_bits():
 
 @pytest.mark.parametrize(("cached", "chosen"), [(True, "on_numba"), (False, "on_numpy")])
 def test_compilation_counts_in_the_choice_of_an_engine(monkeypatch, cached, chosen):
-    monkeypatch.setattr(_compiled, "is_cached", lambda source, name: cached)
+    monkeypatch.setattr(_imports, "is_cached", lambda source, name: cached)
     search = solve(rock_sample(), max_trials=0).search
     assert search.kernels.__name__.endswith(chosen)
     assert solve(rock_sample(), max_trials=0, time_limit=0.5).search.kernels.__name__.endswith("on_numpy")

@@ -8,9 +8,9 @@ import pytest
 from pomdp_hier import POMDP, Belief
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.planning import RTBSS, AndOrTree
+from pomdp_hier.planning.decision import best_and_tied, is_tied, largest
 from pomdp_hier.planning.rtbss.planner import has_exact_numbers, has_symbols
 from pomdp_hier.planning.rtbss.recursive import Pruning, check_bound
-from pomdp_hier.planning.ties import best_and_tied, is_tied, largest
 from tests.pomdp_models import tiger
 
 F = Fraction
