@@ -1,4 +1,4 @@
-"""Confidence intervals of a mean: Student's t, and its extension for rare values that a sample lacks."""
+"""Weighted means, and confidence intervals of a mean: Student's t, and its extension for rare values."""
 
 import math
 
@@ -9,13 +9,19 @@ from scipy.special import ndtr, stdtrit
 from pomdp_hier._arrays import Floats
 
 
-def mean_interval(values: Floats, confidence: float, missed: float = 0.0) -> tuple[float, float]:
+def mean_interval(
+    values: Floats, confidence: float, missed: float = 0.0, weights: Floats | None = None
+) -> tuple[float, float]:
     """Return the t interval ``mean ± t s / sqrt(n)`` of the mean; NaN for fewer than two values.
+
+    With weights, s is the weighted standard deviation, and n the effective number of values: few heavy values carry
+    the mean, and weights are not further values.
 
     Args:
         values: ``[n]``.
         confidence: The confidence level, in (0, 1).
         missed: The extension at either end for rare values; see `unseen`.
+        weights: The weight of each value ``[n]``; equal by default.
 
     Example:
         >>> [round(end, 4) for end in mean_interval(np.array([0.0, 1.0, 2.0]), 0.95)]
@@ -24,11 +30,37 @@ def mean_interval(values: Floats, confidence: float, missed: float = 0.0) -> tup
     References:
         Student (1908).
     """
-    n = len(values)
-    if n < 2:
+    if weights is not None:
+        n, error = effective_number(weights), weighted_standard_error(values, weights)
+        if math.isnan(error):
+            return math.nan, math.nan
+        mean, half = weighted_mean(values, weights), float(stdtrit(n - 1, (1 + float(confidence)) / 2)) * error + missed
+        return mean - half, mean + half
+    if len(values) < 2:
         return math.nan, math.nan
     mean, half = float(np.mean(values)), _t_reach(values, confidence) + missed
     return mean - half, mean + half
+
+
+def weighted_standard_error(values: Floats, weights: Floats) -> float:
+    """Return the standard error of a weighted mean of independent values; NaN for an effective number of 1.
+
+    It is the square root of ``n / (n - 1) sum of p**2 (z - m)**2``, with p the weights over their sum, m the mean, and
+    n the effective number. For equal weights that is ``s / sqrt(n)``.
+
+    Example:
+        >>> round(weighted_standard_error(np.array([0.0, 1.0, 2.0]), np.full(3, 7.0)), 4)
+        0.5774
+
+    References:
+        Cochran (1977), *Sampling Techniques*, section 6.4, the variance of a ratio.
+    """
+    n = effective_number(weights)
+    if n < 1 + 1e-9:
+        return math.nan
+    shares = relative_weights(weights) / len(weights)
+    squares = math.fsum((shares * (values - weighted_mean(values, weights))) ** 2)
+    return math.sqrt(n / (n - 1) * squares)
 
 
 def _t_reach(values: Floats, confidence: float) -> float:
@@ -101,7 +133,7 @@ def _gaffke(shares: Floats, alpha: float) -> float:
     return below(float(brentq(lambda log_g: below(log_g)[1] - alpha, least, most, xtol=1e-9)))[0]
 
 
-def rarest(n: int, confidence: float) -> float:
+def rarest(n: float, confidence: float) -> float:
     """Return the greatest probability of an event that n samples may lack.
 
     It is ``1 - ((1 - confidence) / 2)^(1 / n)``.
@@ -114,3 +146,40 @@ def rarest(n: int, confidence: float) -> float:
         Hanley and Lippman-Hand (1983), for an interval of 95 % at one end: 3 / n.
     """
     return -math.expm1(math.log((1 - float(confidence)) / 2) / n)
+
+
+def weighted_mean(numbers: Floats, weights: Floats) -> float:
+    """Return the exactly summed ``sum of w z / sum of w``, for weights of any scale.
+
+    Example:
+        >>> weighted_mean(np.array([1.0, 0.0]), np.array([1e308, 1e308]))
+        0.5
+    """
+    scaled = weights / weights.max()
+    return math.fsum(numbers * scaled) / math.fsum(scaled)
+
+
+def relative_weights(weights: Floats) -> Floats:
+    """Return the weights divided by their mean, so that they sum to their number.
+
+    Example:
+        >>> relative_weights(np.array([1.0, 3.0]))
+        array([0.5, 1.5])
+    """
+    scaled = weights / weights.max()
+    relative: Floats = scaled / (math.fsum(scaled) / len(scaled))
+    return relative
+
+
+def effective_number(weights: Floats) -> float:
+    """Return Kish's effective number of items, ``(sum of w)**2 / sum of w**2``: n for equal weights.
+
+    Example:
+        >>> effective_number(np.array([1.0, 1.0, 0.0]))
+        2.0
+
+    References:
+        Kish (1965), *Survey Sampling*.
+    """
+    scaled = weights / weights.max()
+    return math.fsum(scaled) ** 2 / math.fsum(scaled**2)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pomdp_hier._arguments import check_flag, check_integer, check_level, is_one_of, numbered
 from pomdp_hier._arrays import Ints
-from pomdp_hier._intervals import mean_interval, rarest
+from pomdp_hier._intervals import mean_interval, rarest, relative_weights, weighted_standard_error
 from pomdp_hier._io.memory import held
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ParameterError
@@ -161,7 +161,7 @@ class Comparison:
     def gained_items(self, one: str, other: str, limit: int = 10) -> list[tuple[int, float]]:
         """Return the items with the largest gains of ``one`` over ``other``, each with its gain, the largest first.
 
-        For a sample, these are sampled items. The largest losses are ``gained_items(other, one)``.
+        With weights, the order is that of weight times gain. For a sample, these are sampled items. The largest losses are ``gained_items(other, one)``.
 
         Raises:
             ParameterError: A tree is not in the comparison.
@@ -170,8 +170,10 @@ class Comparison:
             if name not in self.results:
                 raise ParameterError(f"tree: got {brief(name)}; expected one of {', '.join(map(repr, self.results))}")
         gain, items = self.results[one].values - self.results[other].values, self.results[one].sampled_items
-        order = np.argsort(-gain, kind="stable")[: max(limit, 0)]
-        return [(int(items[at]), float(gain[at])) for at in order.tolist() if gain[at] > _SAME]
+        weights = self.results[one].sample_weight
+        counted = gain if weights is None else gain * relative_weights(weights)
+        order = np.argsort(-counted, kind="stable")[: max(limit, 0)]
+        return [(int(items[at]), float(gain[at])) for at in order.tolist() if counted[at] > _SAME]
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one dictionary per tree: score, rank and other measures."""
@@ -212,7 +214,7 @@ def compare(
 
     The difference of two scores is the mean of the differences d per item. Its standard error is ``s_d/sqrt(N)`` and
     its interval ``mean +- t s_d/sqrt(N)``, for further items of the same kinds; it does not allow for missing rare
-    kinds. All trees share one sample, along the leaf order of the first. The interval is then that of the difference
+    kinds. With ``sample_weight``, mean and deviation are weighted, and N is the effective number of items. All trees share one sample, along the leaf order of the first. The interval is then that of the difference
     over all N items, and allows for rare losses that are missing from the sample.
 
     `pomdp_hier.measures` defines the measures. They use the cosine, or the matrix if the similarity is "precomputed",
@@ -259,7 +261,7 @@ def compare(
         for name, tree in named.items():
             yield name, score_items(prepared.on(tree), run, items)
 
-    results = sampling.run(along, lambda items: dict(score_all(items)))
+    results = sampling.run(along, lambda items: dict(score_all(items)), prepared.weights)
     figures = {}
     if measures:
         for name, tree in named.items():
@@ -298,14 +300,19 @@ def _divergence(X: Any, tree: Hierarchy, similarity: str) -> float:
 def paired_difference(one: str, other: str, results: Mapping[str, HQSResult], confidence: float) -> PairedDifference:
     """Return the paired difference of two trees over their scored items."""
     gain = results[one].values - results[other].values
-    n_items, sample = len(gain), results[one].sample
+    n_items, sample, weights = len(gain), results[one].sample, results[one].sample_weight
     mean = results[one].mean(gain)
     if sample is not None:
         error = sample.standard_error(gain)
         low, high = sample.interval(gain, confidence, low=-2.0, high=2.0)
     else:
-        error = float(np.std(gain, ddof=1)) / math.sqrt(n_items) if n_items > 1 else float("nan")
-        low, high = mean_interval(gain, confidence) if n_items > 1 else (-math.inf, math.inf)
+        if weights is not None:
+            error = weighted_standard_error(gain, weights)
+        else:
+            error = float(np.std(gain, ddof=1)) / math.sqrt(n_items) if n_items > 1 else float("nan")
+        low, high = mean_interval(gain, confidence, weights=weights)
+        if math.isnan(low):
+            low, high = -math.inf, math.inf
     return PairedDifference(
         one=one,
         other=other,
@@ -316,6 +323,13 @@ def paired_difference(one: str, other: str, results: Mapping[str, HQSResult], co
         n_better=int((gain > _SAME).sum()),
         n_worse=int((gain < -_SAME).sum()),
     )
+
+
+def _many(result: HQSResult) -> str:
+    """Return the number of items, or the effective one of weighted items, as text."""
+    if result.sample_weight is None:
+        return counted(result.n_items, "item")
+    return f"an effective number of {result.effective_items:,.1f} items"
 
 
 def _table(title: str, rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[str]:
@@ -347,10 +361,10 @@ def _in_words(found: Comparison) -> Iterator[str]:
         yield f"{said} ({found.confidence:z.0%} interval {low:z.4f} to {high:z.4f}); {counts}."
     result = next(iter(found.results.values()))
     if found.differences and result.sample is None:
-        share = rarest(result.n_items, found.confidence)
+        share = rarest(result.effective_items, found.confidence)
         yield (
             "The intervals are for further items of the same kinds; a kind with a share of up to "
-            f"{share:z.2%} may be missing from {counted(result.n_items, 'item')}."
+            f"{share:z.2%} may be missing from {_many(result)}."
         )
 
 
@@ -404,7 +418,8 @@ def compare_search_policies(
     searched = _by_name(policies)
     if not searched:
         raise ParameterError(f"policies: got none; expected at least one, such as {listed(ENGINE_POLICIES, limit=2)}")
-    run, prepared = request.run, prepare(X, hierarchy, request.settings)
+    run = request.run
+    prepared = prepare(X, hierarchy, request.settings, sample_weight=request.sample_weight)
     searches = {name: prepared.under(policy=policy) for name, policy in searched.items()}
     run.check_used(*(search.settings for search in searches.values()))
     request.check_random_state(*(search.settings for search in searches.values()))
@@ -420,7 +435,7 @@ def compare_search_policies(
             decisions[name] += int((result.stop_levels + 1).sum())  # a search that stops at level t decided t + 1 times
             yield name, result
 
-    results = request.sampling.run(hierarchy, lambda items: dict(score_all(items)))
+    results = request.sampling.run(hierarchy, lambda items: dict(score_all(items)), prepared.weights)
     return compare_values(
         {name: results[name].values for name in searched},
         baseline=baseline,
@@ -429,6 +444,7 @@ def compare_search_policies(
         method="exact per item",
         seconds={name: seconds[name] / decisions[name] for name in searched},
         sample=results[None].sample,
+        weights=results[None].sample_weight,
     )
 
 

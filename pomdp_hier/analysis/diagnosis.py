@@ -7,21 +7,25 @@ the leaf cluster of x, and ``eta_t`` the guidance to the correct child at level 
                  + r(L) - r(T)                                                             early stop at T .
 
 An item is *lost* if a searcher who always enters the most similar child ends outside the path of the item.
+
+With weights, each item counts by its weight over the mean weight, in place of 1.
 """
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer, check_kind
+from pomdp_hier._arguments import check_integer, check_kind, unexpected
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._engines.on_numpy import Step, first_choice, greedy_trail, own_steps
 from pomdp_hier._engines.task import Task
+from pomdp_hier._intervals import relative_weights
 from pomdp_hier._text import brief
 from pomdp_hier.analysis.duplicates import Duplicates, row_keys
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.membership import node_sums
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import Prepared, opened
 from pomdp_hier.hqs.result import HQSResult
@@ -32,6 +36,9 @@ ALL_ITEMS = dict.fromkeys(
     ("sample_size", "half_width", "sampling"), f"{_EVERY}. Leave it out, or diagnose a smaller tree."
 )
 """Settings of a sample, each with the reason against it."""
+
+Counts: TypeAlias = Ints | Floats
+"""Numbers of items: integers without weights."""
 
 _PAIR_ROWS = 1 << 21  # rows kept before they are summed, 80 MB
 
@@ -44,9 +51,9 @@ class NodeReport:
         node: The node.
         level: Its level.
         n_items: The number of items below.
-        arrival_rate: The expected share of their searchers that arrive.
-        branch_accuracy: The share of items for which the correct child is the most similar one; NaN without a choice.
-        stop_rate: The share of the items whose search stops here.
+        arrival_rate: The expected share of their searchers that arrive; NaN where all items below have weight 0.
+        branch_accuracy: The share of searches for which the correct child is the most similar; NaN without a choice.
+        stop_rate: The share of the searches that stop here; NaN where all items below have weight 0.
         wrong_branch_cost: The loss of score by wrong branches taken here.
         early_stop_cost: The loss of score by searches that stop here, above their leaf cluster.
     """
@@ -78,6 +85,7 @@ class LostItem:
         level: Its level.
         wrong_child: The wrong child entered there.
         ends_at: The node where the searcher ends.
+        cost: The loss of score: the item's share of the searches, times the reward of its leaf cluster minus its value.
     """
 
     item: int
@@ -87,6 +95,7 @@ class LostItem:
     level: int
     wrong_child: int
     ends_at: int
+    cost: float
 
 
 @dataclass(frozen=True)
@@ -98,7 +107,7 @@ class Confusion:
         child: The correct child.
         rival: The child entered in its place.
         n_items: The number of items of the correct child that are more similar to the rival.
-        item_share: Their share of the items of the correct child.
+        item_share: Their share of the items, or of the weights, of the correct child.
         expected_errors: The expected number of searchers who enter the rival by mistake.
         cost: The loss of score.
     """
@@ -120,8 +129,9 @@ class Diagnosis:
         hierarchy: The tree.
         result: Its score.
         expected_arrivals: The expected number of searchers who arrive at each node on the path of their item
-            ``[n_nodes]``, at most ``hierarchy.sizes``.
-        n_choices: The number of items with a choice of children at the node ``[n_nodes]``: its size, or 0.
+            ``[n_nodes]``, at most ``node_weights``.
+        node_weights: The number of items below each node, by their weights ``[n_nodes]``.
+        n_choices: The number of items with a choice of children at the node ``[n_nodes]``: all below, or 0.
         n_correct: The number of these for which the correct child, or a duplicate's, is the most similar ``[n_nodes]``.
         wrong_branch_loss: The loss by wrong branches at the node, summed over the items ``[n_nodes]``.
         early_stop_loss: The loss by early stops at the node, summed over the items ``[n_nodes]``.
@@ -134,7 +144,8 @@ class Diagnosis:
         wrong_child: The child entered there ``[N]``; -1 for items that are not lost.
         pair_child: The correct child of each pair of confused siblings ``[P]``.
         pair_rival: The child entered in its place ``[P]``.
-        pair_items: The number of items of the correct child that are more similar to the rival ``[P]``.
+        pair_items: The number of items of the correct child that are more similar to the rival ``[P]``, unweighted.
+        pair_weights: The same by their weights ``[P]``.
         pair_expected_errors: The expected number of searchers who enter the rival by mistake ``[P]``.
         pair_cost: The loss by that, summed over the items ``[P]``.
 
@@ -148,11 +159,12 @@ class Diagnosis:
     hierarchy: Hierarchy
     result: HQSResult
     expected_arrivals: Floats
-    n_choices: Ints
-    n_correct: Ints
+    node_weights: Counts
+    n_choices: Counts
+    n_correct: Counts
     wrong_branch_loss: Floats
     early_stop_loss: Floats
-    n_stops: Ints
+    n_stops: Counts
     leaf_rewards: Floats
     ends_at: Ints
     end_probabilities: Floats
@@ -162,6 +174,7 @@ class Diagnosis:
     pair_child: Ints
     pair_rival: Ints
     pair_items: Ints
+    pair_weights: Floats
     pair_expected_errors: Floats
     pair_cost: Floats
 
@@ -177,24 +190,24 @@ class Diagnosis:
 
     @property
     def first_branch_accuracy(self) -> float:
-        """The share of items for which the first node with a choice prefers the correct child; NaN without a choice."""
+        """The share of searches for which the first node with a choice prefers the correct child; NaN without one."""
         node = first_choice(self.hierarchy)
         if node < 0:
             return float("nan")
         n_items = self.hierarchy.n_items
-        return (n_items - int(self.n_choices[node] - self.n_correct[node])) / n_items
+        return (n_items - float(self.n_choices[node] - self.n_correct[node])) / n_items
 
     def node_report(self, node: int) -> NodeReport:
         """Return the searches at one node."""
         tree = self.hierarchy
-        size, choices = int(tree.sizes[node]), int(self.n_choices[node])
+        size, choices = float(self.node_weights[node]), float(self.n_choices[node])
         return NodeReport(
             node=node,
             level=int(tree.levels[node]),
-            n_items=size,
-            arrival_rate=float(self.expected_arrivals[node]) / size,
-            branch_accuracy=int(self.n_correct[node]) / choices if choices else float("nan"),
-            stop_rate=int(self.n_stops[node]) / size,
+            n_items=int(tree.sizes[node]),
+            arrival_rate=float(self.expected_arrivals[node]) / size if size else float("nan"),
+            branch_accuracy=float(self.n_correct[node]) / choices if choices else float("nan"),
+            stop_rate=float(self.n_stops[node]) / size if size else float("nan"),
             wrong_branch_cost=float(self.wrong_branch_loss[node]) / tree.n_items,
             early_stop_cost=float(self.early_stop_loss[node]) / tree.n_items,
         )
@@ -221,6 +234,8 @@ class Diagnosis:
     def lost_items(self, limit: int = 10) -> list[LostItem]:
         """Return the lost items, the lowest value first; an item whose searcher ends at a duplicate is not lost.
 
+        With weights, the item with the largest cost comes first, and those of weight 0 last.
+
         Args:
             limit: The largest number of items.
 
@@ -232,8 +247,7 @@ class Diagnosis:
         """
         check_integer("limit", limit)
         tree, result = self.hierarchy, self.result
-        lost = np.flatnonzero(self.lost)
-        order = lost[np.argsort(result.values[lost], kind="stable")][:limit]
+        costs = self._costs
         return [
             LostItem(
                 item=item,
@@ -243,9 +257,22 @@ class Diagnosis:
                 level=int(self.left_path_level[item]),
                 wrong_child=int(self.wrong_child[item]),
                 ends_at=int(self.ends_at[item]),
+                cost=float(costs[item]) / tree.n_items,
             )
-            for item in order.tolist()
+            for item in self.worst_first(np.flatnonzero(self.lost))[:limit].tolist()
         ]
+
+    @property
+    def _costs(self) -> Floats:
+        """The loss of each item against its leaf cluster, by its weight ``[N]``."""
+        costs: Floats = self.node_weights[: self.hierarchy.n_items] * (self.leaf_rewards - self.result.values)
+        return costs
+
+    def worst_first(self, items: Ints) -> Ints:
+        """Return items in the order of `lost_items`."""
+        worst = self.result.values if self.result.sample_weight is None else -self._costs
+        ordered: Ints = items[np.argsort(worst[items], kind="stable")]
+        return ordered
 
     def confusions(self, limit: int = 10) -> list[Confusion]:
         """Return pairs of confused siblings, by decreasing cost and then by the number of items.
@@ -271,7 +298,7 @@ class Diagnosis:
                     child=child,
                     rival=int(self.pair_rival[at]),
                     n_items=int(self.pair_items[at]),
-                    item_share=int(self.pair_items[at]) / int(tree.sizes[child]),
+                    item_share=float(self.pair_weights[at]) / float(self.node_weights[child] or 1),
                     expected_errors=float(self.pair_expected_errors[at]),
                     cost=float(self.pair_cost[at]) / tree.n_items,
                 )
@@ -343,6 +370,9 @@ def check_result(result: HQSResult, prepared: Prepared) -> None:
             f"result: got {len(result.values)} items; expected the {prepared.hierarchy.n_items} of the hierarchy. "
             "Leave it out, or pass the result of this hierarchy."
         )
+    one, other = result.sample_weight, prepared.weights
+    if (one is None) != (other is None) or (one is not None and not np.array_equal(one, other)):
+        raise unexpected("sample_weight", prepared.weights, "the weights of the result", " Pass the same ones.")
     for name, given in prepared.settings.record().items():
         value = result.config.get(name, given)
         plain = isinstance(getattr(prepared.settings, name), str | int | float | None)
@@ -362,14 +392,22 @@ class _Count:
         self.deepest = np.full(tree.n_items, tree.root)
         self.expected_arrivals = np.zeros(tree.n_nodes)
         self.expected_arrivals[tree.root] = tree.n_items
-        self.n_choices = np.zeros(tree.n_nodes, dtype=np.int64)
-        self.n_correct = np.zeros(tree.n_nodes, dtype=np.int64)
+        weights = result.sample_weight
+        self.weights = None if weights is None else relative_weights(weights)
+        self.n_choices = self._counts(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        self.n_correct = self.n_choices.copy()
         self.wrong_branch_loss = np.zeros(tree.n_nodes)
         self.left_path_level = np.full(tree.n_items, -1)
         self.wrong_child = np.full(tree.n_items, -1)
         self.wrong_turn = np.zeros(tree.n_items)
         self._pair_rows: list[tuple[Ints, Ints, Floats]] = []
         self._waiting = 0
+
+    def _counts(self, nodes: Ints, items: Ints) -> Counts:
+        """Return the number of items per node ``[n_nodes]``, by their weights."""
+        weights = None if self.weights is None else self.weights[items]
+        counts: Counts = np.bincount(nodes, weights, minlength=self.tree.n_nodes)
+        return counts
 
     def add(self, step: Step) -> None:
         """Add one step."""
@@ -380,12 +418,15 @@ class _Count:
         wrong = np.flatnonzero(misled)
         misled[wrong] = ~self.duplicates.inside(step.items[wrong], step.children[rival_at[wrong]])
         chooses = step.counts > 1
-        self.n_choices += np.bincount(step.nodes[chooses], minlength=n_nodes)
-        self.n_correct += np.bincount(step.nodes[chooses & ~misled], minlength=n_nodes)
+        right = chooses & ~misled
+        self.n_choices += self._counts(step.nodes[chooses], step.items[chooses])
+        self.n_correct += self._counts(step.nodes[right], step.items[right])
 
         taken = self.result.stop_levels[step.items] > step.level
         path_eta = eta[step.own_at]
         here = np.where(taken, self.belief[step.items], 0.0)
+        weights = np.ones(len(step.items)) if self.weights is None else self.weights[step.items]
+        here *= weights
         value = here * (self.result.rewards[step.items] + 1.0)
         before = self.belief[step.items]
         self.wrong_branch_loss += np.bincount(step.nodes, weights=value * _other(eta, step), minlength=n_nodes)
@@ -395,7 +436,13 @@ class _Count:
 
         has_rival = np.flatnonzero(chooses & (misled | taken))
         rival_eta = eta[rival_at[has_rival]]
-        amounts = np.stack([misled[has_rival], here[has_rival] * rival_eta, value[has_rival] * rival_eta])
+        astray = misled[has_rival]
+        amounts = np.stack(
+            [
+                *(astray, astray * weights[has_rival]),
+                *(here[has_rival] * rival_eta, value[has_rival] * rival_eta),
+            ]
+        )
         self._pair_rows.append((step.own[has_rival], step.children[rival_at[has_rival]], amounts))
         self._waiting += len(has_rival)
         if self._waiting > _PAIR_ROWS:
@@ -412,6 +459,8 @@ class _Count:
         tree, result = self.tree, self.result
         rewards = self.task.rewards.reward[self.deepest]
         early = rewards - result.rewards
+        if self.weights is not None:
+            early = early * self.weights
         left = np.flatnonzero(self.left_path_level >= 0)
         ends, end_probabilities = result.stop_nodes.copy(), result.path_probabilities.copy()
         trail = greedy_trail(self.task, left, self.wrong_child[left], self.wrong_turn[left])
@@ -424,11 +473,12 @@ class _Count:
             hierarchy=tree,
             result=result,
             expected_arrivals=self.expected_arrivals,
+            node_weights=tree.sizes if self.weights is None else node_sums(tree, self.weights),
             n_choices=self.n_choices,
             n_correct=self.n_correct,
             wrong_branch_loss=self.wrong_branch_loss,
             early_stop_loss=np.bincount(result.stop_nodes, weights=early, minlength=tree.n_nodes).astype(np.float64),
-            n_stops=np.bincount(result.stop_nodes, minlength=tree.n_nodes),
+            n_stops=self._counts(result.stop_nodes, np.arange(tree.n_items)),
             leaf_rewards=rewards,
             ends_at=ends,
             end_probabilities=end_probabilities,
@@ -438,8 +488,9 @@ class _Count:
             pair_child=child,
             pair_rival=rival,
             pair_items=amounts[0].astype(np.int64),
-            pair_expected_errors=amounts[1],
-            pair_cost=amounts[2],
+            pair_weights=amounts[1],
+            pair_expected_errors=amounts[2],
+            pair_cost=amounts[3],
         )
 
 
@@ -452,10 +503,10 @@ def _other(eta: Floats, step: Step) -> Floats:
 
 
 def _summed(rows: list[tuple[Ints, Ints, Floats]], n_nodes: int) -> tuple[Ints, Ints, Floats]:
-    """Return the distinct pairs of child and rival, and their summed amounts ``[3, P]``."""
+    """Return the distinct pairs of child and rival, and their summed amounts ``[4, P]``."""
     if not rows:
         none = np.empty(0, dtype=np.int64)
-        return none, none, np.empty((3, 0))
+        return none, none, np.empty((4, 0))
     keys = np.concatenate([child * n_nodes + rival for child, rival, _ in rows])
     amounts = np.concatenate([part for *_, part in rows], axis=1)
     pairs, at = np.unique(keys, return_inverse=True)

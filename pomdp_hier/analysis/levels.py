@@ -9,6 +9,7 @@ import numpy as np
 from pomdp_hier._arguments import check_integer, is_one_of
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.task import descends
+from pomdp_hier._intervals import relative_weights
 from pomdp_hier._text import brief, counted
 from pomdp_hier.analysis.comparison import PairedDifference, compare, paired_difference
 from pomdp_hier.analysis.diagnosis import ALL_ITEMS
@@ -237,7 +238,7 @@ def best_cut(X: Any, hierarchy: Hierarchy, *, levels: int = 1, max_clusters: int
             children, as ``Hierarchy.from_linkage`` numbers the merges, and by falling size in other trees.
         levels: The largest number of levels of the cut.
         max_clusters: The largest number of clusters of a flat cut.
-        **settings: Similarity, delta, nu, tie and reward, as for `evaluate`.
+        **settings: Similarity, delta, nu, tie, reward and sample_weight, as for `evaluate`.
 
     Raises:
         ParameterError: A setting is invalid, or has no effect on a cut.
@@ -308,16 +309,17 @@ def _fronts(tree: Hierarchy, order: Sequence[int]) -> Iterator[list[int]]:
 def _flat_scores(prepared: Prepared, order: Sequence[int], counts: Sequence[int]) -> Floats:
     """Return the score of each flat cut."""
     tree = prepared.hierarchy
+    shares = np.ones(tree.n_items) if prepared.weights is None else relative_weights(prepared.weights)
     total = np.zeros(len(order) + 1)
     for low in range(0, tree.n_items, min(_BLOCK, prepared.affinity.batch_items)):
         items = np.arange(low, min(low + min(_BLOCK, prepared.affinity.batch_items), tree.n_items))
-        total += _block_totals(prepared, items, order, max(counts))
+        total += _block_totals(prepared, items, shares[items], order, max(counts))
     scores: Floats = total / tree.n_items
     return scores
 
 
-def _block_totals(prepared: Prepared, items: Ints, order: Sequence[int], most: int) -> Floats:
-    """Return the sum of the values of a block of items in each flat cut.
+def _block_totals(prepared: Prepared, items: Ints, shares: Floats, order: Sequence[int], most: int) -> Floats:
+    """Return the sum of the weighted values of a block of items in each flat cut.
 
     For each item and each group of clusters, ``top`` is the largest similarity; of all its clusters but that one,
     ``rest`` and ``squares`` are the sums of ``w`` and ``w**2`` with ``w = exp((sim - top) / delta)``; and ``rise`` is
@@ -335,7 +337,7 @@ def _block_totals(prepared: Prepared, items: Ints, order: Sequence[int], most: i
     top, rest, squares, rise = np.zeros((4, len(items), n_groups))
     slot_of, own, used = {tree.root: 0}, np.zeros(len(items), dtype=np.int64), 1
     at_root = float(reward[tree.root])
-    totals = [len(items) * at_root]
+    totals = [float(shares.sum()) * at_root]
 
     def cooled(differences: Floats) -> Floats:
         with np.errstate(over="ignore"):  # towards -inf, at temperatures near 0
@@ -369,7 +371,8 @@ def _block_totals(prepared: Prepared, items: Ints, order: Sequence[int], most: i
         margin = (rise[:, :now] * scale**2).sum(axis=1) - loss
         share = cooled(similarities[rows, own] - top[rows, highest]) / (1 + others)
         found = oracle_value(share, rewards[own])
-        totals.append(float(np.where(descends(margin, loss, prepared.settings.tie), found, at_root).sum()))
+        values = np.where(descends(margin, loss, prepared.settings.tie), found, at_root)
+        totals.append(float((shares * values).sum()))
     return np.array(totals)
 
 

@@ -167,7 +167,7 @@ def _item_moves(diagnosis: Diagnosis, lost: Ints, trail: Trail, value: Floats) -
     tree, values = diagnosis.hierarchy, diagnosis.result.values[lost]
     target = np.where(trail.ends < tree.n_items, tree.parent[trail.ends], trail.ends)
     would = diagnosis.end_probabilities[lost] * value[diagnosis.ends_at[lost]] - 1.0
-    predicted = (would - values) / tree.n_items
+    predicted = (would - values) * diagnosis.node_weights[lost] / tree.n_items
     order = np.argsort(-predicted, kind="stable")
     order = order[(predicted[order] > 0) & (target[order] != tree.parent[lost[order]])]
     return [
@@ -186,7 +186,8 @@ def _cluster_moves(diagnosis: Diagnosis, lost: Ints, trail: Trail, value: Floats
         return []
     counted = np.zeros(tree.n_items, dtype=bool)
     counted[lost] = True
-    regret = item_sums(tree, np.where(counted, -diagnosis.result.values, 0.0), nodes)
+    weights = diagnosis.node_weights[: tree.n_items]
+    regret = item_sums(tree, np.where(counted, -diagnosis.result.values * weights, 0.0), nodes)
     nodes = nodes[np.argsort(-regret, kind="stable")][:limit]
     # The wrong child itself is the first target; the trail continues from there.
     rows = np.concatenate((np.arange(len(lost)), trail.rows))
@@ -203,7 +204,7 @@ def _cluster_moves(diagnosis: Diagnosis, lost: Ints, trail: Trail, value: Floats
             passing = here[where[here] == target]
             gained = probability[passing] * value[node] - 1.0 - diagnosis.result.values[lost[rows[passing]]]
             parent = int(tree.parent[target]) if tree.is_leaf[target] or target < tree.n_items else target
-            predicted = float(gained.sum()) / tree.n_items
+            predicted = float((gained * weights[lost[rows[passing]]]).sum()) / tree.n_items
             if parent != tree.parent[node] and predicted > 0:
                 move = Move(node, int(tree.parent[node]), parent, int(tree.sizes[node]), predicted, float("nan"))
                 moves.setdefault((node, parent), move)

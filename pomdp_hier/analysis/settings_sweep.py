@@ -194,7 +194,7 @@ def _flips(deltas: Sequence[float], scores: Mapping[str, Sequence[float]]) -> It
 
 @dataclass(frozen=True)
 class HQSScorer:
-    """Scorer ``(estimator, X, y=None) -> HQS`` of the tree of a fitted estimator. Higher is better.
+    """Scorer ``(estimator, X, y=None, sample_weight=None) -> HQS`` of the tree of a fitted estimator. Higher is better.
 
     Attributes:
         cut: Whether the clusters of a model become the leaf clusters, in place of the whole dendrogram.
@@ -204,12 +204,17 @@ class HQSScorer:
     cut: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
+    def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the HQS of the tree of the estimator over the rows of its fit.
 
         Raises:
-            ParameterError: The estimator does not have a tree, or has one over other rows.
+            ParameterError: The estimator does not have a tree, or has one over other rows; or weights are given twice.
         """
+        given = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if given and self.settings.get("sample_weight") is not None:
+            raise ParameterError(
+                "sample_weight: got weights beside those of hqs_scorer; expected one of them. Leave the others out."
+            )
         tree = tree_of_model(estimator, cut=self.cut)
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if n_rows != tree.n_items:
@@ -217,7 +222,7 @@ class HQSScorer:
                 f"X: got {n_rows} rows; expected {tree.n_items}, the items of the tree of the model. Fit and score on "
                 "the same rows: cv=[(rows, rows)]."
             )
-        return hqs_score(X, tree, **self.settings)
+        return hqs_score(X, tree, **{**self.settings, **given})
 
 
 def hqs_scorer(*, cut: bool = True, **settings: Any) -> HQSScorer:

@@ -41,8 +41,9 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import temperatures
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import Reward, node_rewards
-from pomdp_hier.hqs.score import as_result
+from pomdp_hier.hqs.score import as_result, with_weights
 from pomdp_hier.hqs.settings import Settings
+from pomdp_hier.hqs.weights import Weights, check_weights
 
 
 def evaluate_distributed(
@@ -61,6 +62,7 @@ def evaluate_distributed(
     partition_items: int = 100_000,
     id_column: str | None = None,
     progress: bool = False,
+    sample_weight: Weights | None = None,
 ) -> HQSResult:
     """Return the Hierarchy Quality for Search, computed by the workers of a Dask cluster.
 
@@ -80,6 +82,7 @@ def evaluate_distributed(
         partition_items: The approximate number of items per partition.
         id_column: The Parquet column of item ids, by default ``id``, ``item`` or ``item_id``.
         progress: Whether to show a progress bar on stderr.
+        sample_weight: The weights of the items in the mean, one per row, or by item id, as for `evaluate`.
 
     Raises:
         FeatureError: The features cannot be used.
@@ -131,6 +134,7 @@ def evaluate_distributed(
         )
     source = as_source(X, id_column)
     rows_of_items = _rows_of_items(source, hierarchy)
+    weights = check_weights(sample_weight, hierarchy, rows_of_items)
     plan = work.Plan(
         kind=kind,
         rule=rule,
@@ -146,7 +150,8 @@ def evaluate_distributed(
     with _runner(client) as runner:
         stops = _Run(runner, source, hierarchy, rewards, plan, cut).stops(rows_of_items, progress)
     config = {**settings.record(), "engine": plan.engine, "partition_items": partition_items}
-    return as_result(stops, hierarchy, rewards, config)
+    result = as_result(stops, hierarchy, rewards, config)
+    return result if weights is None else with_weights(result, weights, np.arange(hierarchy.n_items))
 
 
 class _Run:

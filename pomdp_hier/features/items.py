@@ -163,10 +163,12 @@ class ItemFeatures:
     Attributes:
         table: One row per item, in item order: dense ``[N, D]`` or canonical CSR; ``[N, N]`` of similarities.
         precomputed: Whether they are similarities.
+        rows: The row of each item in the given features, joined by id ``[N]``; None for rows in item order.
     """
 
     table: Features
     precomputed: bool
+    rows: Ints | None = None
 
 
 def item_features(X: Any, hierarchy: FlatTree, similarity: Similarity = "cosine") -> ItemFeatures:
@@ -208,7 +210,7 @@ def item_features(X: Any, hierarchy: FlatTree, similarity: Similarity = "cosine"
         return ItemFeatures(check(matrix, hierarchy.n_items, name=name, ids=hierarchy.labels), precomputed)
     ids = X.ids if isinstance(X, FeatureTable) else None
     table = check(matrix, len(rows), name=name, ids=ids)[rows]  # errors name the rows as they were given
-    return ItemFeatures(table[:, rows if columns is None else columns] if precomputed else table, precomputed)
+    return ItemFeatures(table[:, rows if columns is None else columns] if precomputed else table, precomputed, rows)
 
 
 def _joined(X: Any, hierarchy: FlatTree) -> tuple[Any, Ints | None, Ints | None]:

@@ -67,6 +67,23 @@ def item_sums(hierarchy: Hierarchy, values: npt.NDArray[Any], nodes: Ints) -> Fl
     return sums
 
 
+def node_sums(hierarchy: Hierarchy, values: Floats) -> Floats:
+    """Return the sum of the items' values ``[N]`` over every node ``[n_nodes]``, exact for zeros.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 2], [3, 1]], 3)
+        >>> node_sums(tree, np.array([1.0, 10.0, 100.0]))
+        array([  1.,  10., 100., 101., 111.])
+    """
+    sums = np.zeros(hierarchy.n_nodes)
+    sums[: hierarchy.n_items] = values
+    deepest = np.argsort(-hierarchy.levels, kind="stable")
+    cuts = np.flatnonzero(np.diff(hierarchy.levels[deepest])) + 1
+    for nodes in np.split(deepest, cuts)[:-1]:
+        np.add.at(sums, hierarchy.parent[nodes], sums[nodes])
+    return sums
+
+
 def at_one_node(nodes: Ints) -> bool:
     """Return whether all items are at one node.
 

@@ -191,6 +191,7 @@ class _Job:
             policy=self.policy.seeded(0) if samples else self.policy,  # type: ignore[attr-defined]
             updater=self.updater,
             seed=self.seed if samples else None,
+            **({} if prepared.weights is None else {"weights": prepared.weights}),
         )
 
     @property

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arguments import check_integer
+from pomdp_hier._arrays import Floats
 from pomdp_hier._engines.task import LookAhead, NodeRewards, Task
 from pomdp_hier._text import brief
 from pomdp_hier.errors import DataWarning, ParameterError
@@ -21,6 +22,7 @@ from pomdp_hier.hqs.guidance import BOUNDS, ENTRIES, Calibration, most_likely_de
 from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.settings import Run, Settings, read_settings
+from pomdp_hier.hqs.weights import check_weights
 from pomdp_hier.measures.tree_distances import item_numbers
 
 
@@ -34,6 +36,7 @@ class Prepared:
         settings: Settings of the model, with a number for delta.
         compiled: Whether numba may sum dense features.
         calibration: The calibration of delta, if requested.
+        weights: The weight of each item in the mean ``[N]``; None for equal ones.
     """
 
     features: ItemFeatures | Affinity
@@ -41,6 +44,7 @@ class Prepared:
     settings: Settings
     compiled: bool = True
     calibration: Calibration | None = None
+    weights: Floats | None = None
 
     @cached_property
     def affinity(self) -> Affinity:
@@ -97,6 +101,7 @@ def prepare(
     trees: Mapping[str, Hierarchy] | None = None,
     compiled: bool = True,
     warn: bool = True,
+    sample_weight: Any = None,
 ) -> Prepared:
     """Check features, tree and settings, warn of degenerate features, and calibrate delta if requested.
 
@@ -107,9 +112,11 @@ def prepare(
         trees: The trees for one calibrated temperature; this one by default.
         compiled: Whether numba may sum dense features; the result is bit-for-bit identical.
         warn: Whether to warn of degenerate features.
+        sample_weight: The weights of the items, as for `evaluate`.
 
     Raises:
         FeatureError: The features are unusable.
+        ParameterError: The weights are unusable.
         HierarchyError: The tree is not a `Hierarchy`.
 
     Example:
@@ -118,7 +125,8 @@ def prepare(
         LookAhead(depth=1, tie='descend')
     """
     features = item_features(X, hierarchy, settings.similarity)
-    prepared = Prepared(features, hierarchy, settings, compiled)
+    weights = check_weights(sample_weight, hierarchy, features.rows)
+    prepared = Prepared(features, hierarchy, settings, compiled, weights=weights)
     if warn and features is not X:
         warn_about(prepared.affinity)
     if isinstance(settings.delta, str):
@@ -165,7 +173,13 @@ def opened(
     request = read_settings(given, **(refused or {}))
     request.check_used()
     compiled = request.run.engine != "numpy"
-    prepared = prepare(X, hierarchy, request.settings, trees=trees, compiled=compiled, warn=warn)
+    prepared = prepare(
+        *(X, hierarchy, request.settings),
+        trees=trees,
+        compiled=compiled,
+        warn=warn,
+        sample_weight=request.sample_weight,
+    )
     return prepared, request.run, request.sampling
 
 

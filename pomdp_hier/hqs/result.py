@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from pomdp_hier._arguments import check_level
 from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._intervals import effective_number, weighted_mean
 from pomdp_hier._text import brief
 from pomdp_hier.errors import MissingExtraError
 from pomdp_hier.hqs.sampling import Sample
@@ -24,11 +25,13 @@ class ItemScores:
         values: The value of the search for each item ``[n]``.
         config: The settings.
         sample: The sample of items; None if all were scored, n = N.
+        sample_weight: The weight of each scored item in the mean ``[n]``; None for equal ones.
     """
 
     values: Floats
     config: Mapping[str, Any]
     sample: Sample | None
+    sample_weight: Floats | None
 
     def __post_init__(self) -> None:
         for column in self.columns().values():
@@ -36,14 +39,21 @@ class ItemScores:
 
     @cached_property
     def score(self) -> float:
-        """The score: the exactly summed mean of the values, or its estimate from a sample."""
+        """The score: the exactly summed mean of the values, by their weights, or its estimate from a sample."""
         return self.mean(self.values)
 
     def mean(self, numbers: npt.NDArray[Any]) -> float:
-        """Return the mean of one number per scored item ``[n]``, or its estimate from a sample."""
+        """Return the weighted mean of one number per scored item ``[n]``, or its estimate from a sample."""
         if self.sample is not None:
             return self.sample.estimate(numbers)
+        if self.sample_weight is not None:
+            return weighted_mean(numbers, self.sample_weight)
         return math.fsum(numbers) / len(numbers)
+
+    @cached_property
+    def effective_items(self) -> float:
+        """The effective number of scored items: n without weights, fewer where some of them carry the mean."""
+        return float(self.n_sampled) if self.sample_weight is None else effective_number(self.sample_weight)
 
     @property
     def estimate(self) -> float:
@@ -91,6 +101,11 @@ class ItemScores:
         low, high = self.interval()
         reach = f"[{low:z.4f}, {high:z.4f}], {self.n_sampled} of {self.n_items} items"
         return f"{type(self).__name__}(score={self.score:z.6f} {reach})"
+
+    def _weight_lines(self) -> list[str]:
+        if self.sample_weight is None:
+            return []
+        return [f"mean over searches by sample_weight: {self.config['sample_weight']}"]
 
     def _sampling_lines(self) -> list[str]:
         if self.sample is None:
@@ -156,6 +171,7 @@ class HQSResult(ItemScores):
         rewards: The reward of finding the item there ``[n]``.
         config: The settings.
         sample: The sample of items; None if all were scored, n = N.
+        sample_weight: The weight of each scored item in the mean ``[n]``; None for equal ones.
 
     Example:
         >>> from pomdp_hier import Hierarchy, evaluate
@@ -175,6 +191,7 @@ class HQSResult(ItemScores):
     rewards: Floats
     config: Mapping[str, Any]
     sample: Sample | None = None
+    sample_weight: Floats | None = None
 
     def summary(self) -> str:
         """Return the score, quantiles of the values, and the stop levels as text."""
@@ -183,12 +200,13 @@ class HQSResult(ItemScores):
         settings = ", ".join(f"{key}={value}" for key, value in self.config.items())
         lines = [
             f"HQS {self.score:z.6f} over {len(values)} item(s)",
+            *self._weight_lines(),
             *self._sampling_lines(),
             f"values: min {values.min():z.4f}, 10% {low:z.4f}, median {middle:z.4f}, 90% {high:z.4f}, "
             f"max {values.max():z.4f}",
             f"value below that of searching the root: {int((values < 0).sum())} item(s); "
             f"stopped at the root: {int((levels == 0).sum())}",
-            f"stop level: mean {levels.mean():z.2f}, max {levels.max()}",
+            f"stop level: mean {self.mean(levels):z.2f}, max {levels.max()}",
             f"settings: {settings}",
         ]
         return "\n".join(lines)
@@ -201,4 +219,5 @@ class HQSResult(ItemScores):
             "stop_levels": self.stop_levels,
             "path_probabilities": self.path_probabilities,
             "rewards": self.rewards,
+            **({} if self.sample_weight is None else {"sample_weight": self.sample_weight}),
         }

@@ -5,7 +5,7 @@ about ``n / 3`` equal strata and takes the lowest ranks of each. A larger sample
 sequential sampling scores few items twice. Three items per stratum have an error within a few percent of that of two,
 and a more stable estimate of it.
 
-Compared trees, policies and shuffles are scored on one sample.
+Compared trees, policies and shuffles are scored on one sample. Weighted samples are described in `draw_weighted`.
 """
 
 import math
@@ -20,7 +20,7 @@ from scipy.special import stdtrit
 
 from pomdp_hier._arguments import check_level, generator, is_integer, is_one_of, is_real
 from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier._intervals import unseen
+from pomdp_hier._intervals import relative_weights, unseen, weighted_mean
 from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -70,6 +70,9 @@ class Sample:
         method: ``"simple"`` or ``"stratified"``.
         half_width: The half-width of the 95 % interval at which sampling stopped; None for a fixed size. The coverage
             of an interval after sequential stopping is nominal.
+        shares: With weights: the share of each sampled item in the sum of the weights ``[n]``.
+        groups: With weights: the number and the share of the items that each sampled item stands for ``[2, n]``.
+        n_weightless: The number of items of weight 0, which are never sampled.
 
     Example:
         >>> sample = Sample(np.array([0, 2]), np.array([0, 0]), np.array([4]), "simple")
@@ -82,17 +85,30 @@ class Sample:
     stratum_sizes: Ints
     method: Method
     half_width: float | None = None
+    shares: Floats | None = None
+    groups: Floats | None = None
+    n_weightless: int = 0
 
     @property
     def n_items(self) -> int:
         """N, the number of items of the population."""
+        return self._n_counted + self.n_weightless
+
+    @property
+    def _n_counted(self) -> int:
         return int(self.stratum_sizes.sum())
+
+    @property
+    def _represented(self) -> Floats:
+        """The number of items, or the share of the weights, that each sampled item stands for ``[n]``."""
+        if self.groups is not None:
+            return self.groups[1]
+        represented: Floats = (self.stratum_sizes / np.maximum(self._drawn(), 1))[self.strata]
+        return represented
 
     def estimate(self, values: Floats) -> float:
         """Return the unbiased estimate of the mean over all items from the sampled values ``[n]``."""
-        represented = (self.stratum_sizes / np.maximum(self._drawn(), 1))[self.strata]
-        weights = represented / represented.max()  # ones in a simple sample: the mean of one value is that value
-        return math.fsum(values * weights) / math.fsum(weights)
+        return weighted_mean(values, self._represented)  # ones in a simple sample: the mean of one value is that value
 
     def standard_error(self, values: Floats) -> float:
         """Return the standard error of the estimate, 0 if every item was sampled.
@@ -129,12 +145,13 @@ class Sample:
             [0.417, 0.646]
         """
         check_level("level", level)
-        mean, n, size = self.estimate(values), len(values), self.n_items
+        mean, n, size = self.estimate(values), len(values), self._n_counted
         if n == size:
             return mean, mean
         low, high = min(low, float(values.min())), max(high, float(values.max()))
-        total, rest = math.fsum(values), size - n
-        least, most = min(mean, (total + rest * low) / size), max(mean, (total + rest * high) / size)
+        shares = np.full(n, 1 / size) if self.shares is None else self.shares
+        total, rest = math.fsum(values * shares), 1 - math.fsum(shares)
+        least, most = min(mean, total + rest * low), max(mean, total + rest * high)
         t, below, above = self._margins(values, level, low, high)
         return max(least, mean - t - below), min(most, mean + t + above)
 
@@ -146,7 +163,7 @@ class Sample:
     def size_for(self, target: float, values: Floats, *, low: float = -1.0, high: float = 1.0) -> float:
         """Return the sample size at which the 95 % interval is expected to have the target half-width."""
         t, below, above = self._margins(values, 0.95, min(low, float(values.min())), max(high, float(values.max())))
-        n, size = len(values), self.n_items
+        n, size = len(values), self._n_counted
 
         def excess(wanted: float) -> float:
             spread = math.sqrt((1 / wanted - 1 / size) / (1 / n - 1 / size))
@@ -169,8 +186,15 @@ class Sample:
             freedom = max(1.0 / float((share**2 / (drawn + 1)).sum()) - 2.0, 1.0)
             t = float(stdtrit(freedom, 0.5 + level / 2)) * math.sqrt(total)
         fraction = float((drawn / self.stratum_sizes).min())
-        below, above = unseen(values, level, low, high) if fraction < 1 else (0.0, 0.0)
-        lacking = -fraction / math.log1p(-fraction) if fraction < 1 else 0.0
+        if fraction == 1:
+            return t, 0.0, 0.0
+        if self.groups is None:
+            below, above = unseen(values, level, low, high)
+            lacking = -fraction / math.log1p(-fraction)
+        else:  # an item of little weight is seldom sampled, so that the sampled fraction is of no help
+            open_ = (drawn < self.stratum_sizes)[self.strata]
+            below, above = unseen(values[open_], level, low, high)
+            lacking = float(self.groups[1, open_].sum())
         return t, lacking * below, lacking * above
 
     def _drawn(self) -> Ints:
@@ -179,12 +203,30 @@ class Sample:
     def _variances(self, values: Floats) -> Floats:
         """Return the term of each stratum in the squared standard error ``[H]``."""
         drawn, sizes = self._drawn(), self.stratum_sizes
+        if self.groups is not None:
+            return self._group_variances(values, drawn, *self.groups)
         means = np.bincount(self.strata, values, len(sizes)) / np.maximum(drawn, 1)
         squares = np.bincount(self.strata, (values - means[self.strata]) ** 2, len(sizes))
         spread = np.where(drawn > 1, squares / np.maximum(drawn - 1, 1), np.nan)
         spread[drawn == sizes] = 0.0
         part = (sizes - drawn) / sizes
-        variances: Floats = (sizes / self.n_items) ** 2 * part * spread / np.maximum(drawn, 1)
+        variances: Floats = (sizes / self._n_counted) ** 2 * part * spread / np.maximum(drawn, 1)
+        return variances
+
+    def _group_variances(self, values: Floats, drawn: Ints, numbers: Floats, represented: Floats) -> Floats:
+        """Return the terms of a weighted sample: one item per random group, by the weights.
+
+        With groups of N_g items and weight W_g in a stratum of N items and weight W, the term is
+        ``(sum of N_g**2 - N) / (N**2 - sum of N_g**2) W sum of W_g (v_g - mean)**2``.
+        """
+        sizes = self.stratum_sizes.astype(np.float64)
+        weights = np.bincount(self.strata, represented, len(sizes))
+        means = np.bincount(self.strata, represented * values, len(sizes)) / weights
+        spread = weights * np.bincount(self.strata, represented * (values - means[self.strata]) ** 2, len(sizes))
+        squares = np.bincount(self.strata, numbers**2, len(sizes))
+        factor = np.full(len(sizes), np.nan)
+        np.divide(squares - sizes, sizes**2 - squares, out=factor, where=sizes**2 > squares)
+        variances: Floats = np.where(drawn == sizes, 0.0, factor * spread)
         return variances
 
 
@@ -240,7 +282,9 @@ class Sampling:
         """Return the same settings with this random state, if a sample was requested."""
         return replace(self, random_state=random_state) if self.asked else self
 
-    def run(self, hierarchy: Hierarchy, score: "Score[Name, Result]") -> dict[Name, Result]:
+    def run(
+        self, hierarchy: Hierarchy, score: "Score[Name, Result]", weights: Floats | None = None
+    ) -> dict[Name, Result]:
         """Return results by name, all on one sample, or on every item if no sample was requested.
 
         With ``half_width`` the sample grows to the size that the variance calls for, until every interval is narrow
@@ -249,18 +293,24 @@ class Sampling:
         Args:
             hierarchy: The tree whose leaf order defines the strata.
             score: Function from an array of items to results by name.
+            weights: The weight of each item ``[N]``; None for equal ones.
         """
         n_items = hierarchy.n_items
         if not self.asked:
             return dict(score(np.arange(n_items)))
         seed: Any = np.random.SeedSequence().entropy if self.random_state is None else self.random_state
         size = min(_FIRST, n_items) if self.sample_size is None else _number(self.sample_size, n_items)
-        ranks = generator("random_state", seed).permutation(n_items)
+        random = generator("random_state", seed)
+        ranks = random.permutation(n_items)
+        clocks = None if weights is None else random.exponential(size=n_items)
         known = np.empty(0, dtype=np.int64)
         columns: dict[Name, dict[str, npt.NDArray[Any]]] = {}
         results: dict[Name, Result] = {}
         while True:
-            sample = draw(hierarchy, size, self.sampling, ranks, self.half_width)
+            if weights is None or clocks is None:
+                sample = draw(hierarchy, size, self.sampling, ranks, self.half_width)
+            else:
+                sample = draw_weighted(hierarchy, size, self.sampling, ranks, clocks, weights, self.half_width)
             new = np.setdiff1d(sample.items, known)
             if len(new):
                 results = dict(score(new))
@@ -320,6 +370,89 @@ def draw(hierarchy: Hierarchy, size: int, method: Method, ranks: Ints, half_widt
     items, strata = order[chosen], stratum[chosen]
     ascending = np.argsort(items)
     return Sample(items[ascending], strata[ascending], sizes, method, half_width)
+
+
+def draw_weighted(
+    hierarchy: Hierarchy,
+    size: int,
+    method: Method,
+    ranks: Ints,
+    clocks: Floats,
+    weights: Floats,
+    half_width: float | None = None,
+) -> Sample:
+    """Return a sample of ``size`` items for a weighted mean, of all items with a weight if there are fewer.
+
+    Items of at least ``1 / size`` of the weights are in it, then of the rest. The others form strata of equal weight
+    along the leaf order. Each stratum is divided into random groups, as many as items to sample. A group gives one item
+    with a probability in proportion to its weight, which stands for the whole group. The estimate is unbiased for any
+    weights, and so is that of its variance (Rao, Hartley and Cochran).
+
+    Args:
+        hierarchy: The tree whose leaf order defines the strata.
+        size: The number of items.
+        method: ``"stratified"``, or ``"simple"`` for one stratum.
+        ranks: Random ranks ``[N]``, which form the groups.
+        clocks: Exponential random numbers ``[N]``: a group gives the item with the lowest number over its weight.
+        weights: The weight of each item ``[N]``.
+        half_width: As in `Sample`.
+
+    Example:
+        >>> tree = Hierarchy.from_children([range(4)], 4)
+        >>> draw_weighted(tree, 2, "simple", np.arange(4), np.ones(4), np.array([9.0, 1.0, 2.0, 0.0])).items
+        array([0, 2])
+
+    References:
+        Rao, Hartley, Cochran (1962), On a simple procedure of unequal probability sampling without replacement, JRSS B.
+    """
+    shares = relative_weights(weights) / len(weights)
+    falling = np.argsort(-shares, kind="stable")
+    falling = falling[shares[falling] > 0]
+    size = min(size, len(falling))
+    left = shares[falling][::-1].cumsum()[::-1]
+    places = np.arange(len(falling))
+    small = np.flatnonzero((shares[falling] * (size - places) < left) & (places < size))
+    certain = falling[: len(falling) if size == len(falling) else int(small[0])]
+    is_open = shares > 0
+    is_open[certain] = False
+    order = hierarchy.item_order[is_open[hierarchy.item_order]]
+    n_open = size - len(certain)
+    n_strata = max(1, n_open // _PER_STRATUM) if method == "stratified" else 1
+    last = np.arange(n_strata + 1) * n_open // n_strata
+    running = shares[order].cumsum()
+    cuts = np.searchsorted(running, running[-1:].sum() * last / max(n_open, 1))
+    cuts[[0, -1]] = 0, len(order)
+    # A stratum has at least as many items as are sampled from it.
+    cuts = np.minimum(np.maximum.accumulate(cuts - last) + last, len(order) - (n_open - last))
+    drawn, sizes = np.diff(last), np.diff(cuts)
+    stratum = np.repeat(np.arange(n_strata), sizes)
+    order = order[np.lexsort((ranks[order], stratum))]
+    position = np.arange(len(order)) - np.repeat(cuts[:-1], sizes)
+    group = last[stratum] + position * drawn[stratum] // np.maximum(sizes, 1)[stratum]
+    firsts = np.searchsorted(group, np.arange(n_open))
+    chosen = order[np.lexsort((clocks[order] / shares[order], group))][firsts]
+    numbers = np.diff(np.append(firsts, len(order)))
+    represented = np.add.reduceat(shares[order], firsts) if n_open else shares[:0]
+    items = np.concatenate([chosen, certain])
+    strata = (
+        np.concatenate([stratum[firsts], n_strata + np.arange(len(certain))]) if n_open else np.arange(len(certain))
+    )
+    ascending = np.argsort(items)
+    return Sample(
+        items[ascending],
+        strata[ascending],
+        np.concatenate([sizes if n_open else sizes[:0], np.ones(len(certain), dtype=np.int64)]),
+        method,
+        half_width,
+        shares[items[ascending]],
+        np.stack(
+            [
+                np.concatenate([numbers, np.ones(len(certain))])[ascending],
+                np.concatenate([represented, shares[certain]])[ascending],
+            ]
+        ),
+        n_weightless=len(shares) - len(falling),
+    )
 
 
 def _number(sample_size: float, n_items: int) -> int:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.dispatch import choose_engine, run_engine
 from pomdp_hier._engines.task import NodeRewards, Stops, Tie
+from pomdp_hier._intervals import effective_number
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
@@ -23,6 +24,7 @@ from pomdp_hier.hqs.result import HQSResult, ItemScores
 from pomdp_hier.hqs.reward import Reward
 from pomdp_hier.hqs.sampling import Method, Sampling
 from pomdp_hier.hqs.settings import CALIBRATED, Request, Run, Settings
+from pomdp_hier.hqs.weights import Weights
 
 if TYPE_CHECKING:
     from pomdp_hier.pomdp.problem import POMDP
@@ -66,6 +68,7 @@ def evaluate(
     checkpoint: str | os.PathLike[str] | None = None,
     policy_version: str | None = None,
     items: Sequence[int] | Ints | None = None,
+    sample_weight: Weights | None = None,
 ) -> HQSResult:
     """Return the Hierarchy Quality for Search (HQS) of a tree over items, per item and overall.
 
@@ -114,6 +117,10 @@ def evaluate(
         policy_version: Text that distinguishes versions of the code of a checkpointed policy. It also allows policies
             that cannot be pickled.
         items: The items to score, in the order of the result; None for all.
+        sample_weight: The number of searches for each item, such as its traffic or sales, one per row of X, or a
+            mapping by the ids of the items. The score is the mean over these searches. An item of weight 0 stays in
+            the tree, but does not count. Similarities, cluster sizes, rewards and a calibrated delta are those of the
+            items, each once. In a sample, items are drawn by their weights. Equal weights change nothing.
 
     Notes:
         In the generic engine a policy with ``seeded`` gets one seed per item, and any other is copied per item. The
@@ -122,7 +129,8 @@ def evaluate(
 
     Raises:
         FeatureError: The features are unusable.
-        ParameterError: A setting is out of range, or has no effect with this engine; or an item is unknown.
+        ParameterError: A setting is out of range, or has no effect with this engine; an item is unknown; or weights are
+            not one finite number of at least 0 per item.
         CheckpointError: The checkpoint belongs to other data or settings, is damaged, or is in use.
         MissingExtraError: The engine, the processes or the checkpoint need a package that is not installed.
 
@@ -133,6 +141,8 @@ def evaluate(
         HQSResult(score=0.622188, 4 items)
         >>> evaluate(X, tree, delta=0.1, engine="generic", items=[2]).values.round(3)
         array([0.622])
+        >>> evaluate(X, tree, delta=0.1, sample_weight=[9, 0, 0, 1]).score.__round__(6)
+        0.622389
 
     References:
         Huang, Piao, Moreno and Hurley, *POMDP Modelling for Assessing Hierarchies*.
@@ -142,7 +152,7 @@ def evaluate(
     request = Request(settings, run, Sampling(sample_size, sampling, random_state, half_width))
     request.check_used()
     chosen = chosen_items(items, request.sampling, hierarchy)
-    prepared = prepare(X, hierarchy, settings, compiled=engine != "numpy")
+    prepared = prepare(X, hierarchy, settings, compiled=engine != "numpy", sample_weight=sample_weight)
     if chosen is None:
         return score(prepared, run, request.sampling)
     return score_items(prepared, run, chosen)
@@ -179,7 +189,8 @@ def score(prepared: Prepared, run: Run, sampling: Sampling, like: ItemScores | N
     With ``like``, score the items of that result, for a paired comparison.
     """
     if like is None:
-        return sampling.run(prepared.hierarchy, lambda items: {"": score_items(prepared, run, items)})[""]
+        one = sampling.run(prepared.hierarchy, lambda items: {"": score_items(prepared, run, items)}, prepared.weights)
+        return one[""]
     return like_sample(score_items(prepared, run, like.sampled_items), like)
 
 
@@ -193,6 +204,26 @@ def like_sample(result: Scores, like: ItemScores) -> Scores:
 
 def score_items(prepared: Prepared, run: Run, items: Ints) -> HQSResult:
     """Return the result for these items, in their order."""
+    return with_weights(_searched(prepared, run, items), prepared.weights, items)
+
+
+def with_weights(result: Scores, weights: Floats | None, items: Ints) -> Scores:
+    """Return the result for these items with their weights, given those of all items ``[N]``, if there are any.
+
+    Raises:
+        ParameterError: All weights are 0.
+    """
+    if weights is None:
+        return result
+    own = weights[items]
+    if not own.any():
+        raise ParameterError("items: got items of weight 0 alone; expected at least one of a weight above 0.")
+    config = {**result.config, "sample_weight": f"effective number of items {effective_number(weights):.6g}"}
+    return replace(result, sample_weight=own, config=config)  # type: ignore[type-var]
+
+
+def _searched(prepared: Prepared, run: Run, items: Ints) -> HQSResult:
+    """Return the result for these items without weights."""
     calibration = {} if prepared.calibration is None else {"delta_from": CALIBRATED}
     if run.is_generic(prepared.settings):
         from pomdp_hier.hqs.generic import score_generic
@@ -242,6 +273,7 @@ def hqs_score(
     checkpoint: str | os.PathLike[str] | None = None,
     policy_version: str | None = None,
     items: Sequence[int] | Ints | None = None,
+    sample_weight: Weights | None = None,
 ) -> float:
     """Return the HQS of a tree over items: the mean of `hqs_samples`, between -1 and 1.
 
@@ -249,7 +281,8 @@ def hqs_score(
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
         hierarchy: The tree over the N items, in the order of the rows.
         similarity, delta, nu, tie, policy, reward, enter_own_singleton, engine, threads, progress, sample_size,
-        sampling, random_state, half_width, updater, n_jobs, checkpoint, policy_version, items: As for `evaluate`.
+        sampling, random_state, half_width, updater, n_jobs, checkpoint, policy_version, items,
+        sample_weight: As for `evaluate`.
 
     Raises:
         FeatureError, ParameterError, MissingExtraError: As `evaluate`.
@@ -287,6 +320,7 @@ def hqs_samples(
     checkpoint: str | os.PathLike[str] | None = None,
     policy_version: str | None = None,
     items: Sequence[int] | Ints | None = None,
+    sample_weight: Weights | None = None,
 ) -> Floats:
     """Return the oracle value ``V_x`` of the search for each item ``[N]``, between -1 and 1.
 
@@ -294,7 +328,8 @@ def hqs_samples(
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
         hierarchy: The tree over the N items, in the order of the rows.
         similarity, delta, nu, tie, policy, reward, enter_own_singleton, engine, threads, progress, sample_size,
-        sampling, random_state, half_width, updater, n_jobs, checkpoint, policy_version, items: As for `evaluate`.
+        sampling, random_state, half_width, updater, n_jobs, checkpoint, policy_version, items,
+        sample_weight: As for `evaluate`.
 
     Raises:
         FeatureError, ParameterError, MissingExtraError: As `evaluate`.

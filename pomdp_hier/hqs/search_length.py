@@ -19,8 +19,9 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import Prepared, prepare
 from pomdp_hier.hqs.result import ItemScores
 from pomdp_hier.hqs.sampling import Method, Sample, Sampling
-from pomdp_hier.hqs.score import chosen_items, like_sample
+from pomdp_hier.hqs.score import chosen_items, like_sample, with_weights
 from pomdp_hier.hqs.settings import CALIBRATED, Request, Run, Settings
+from pomdp_hier.hqs.weights import Weights
 
 QUESTIONS = {
     "hqs": "HQS values the search of a person who never goes back.",
@@ -50,6 +51,7 @@ class SearchLengthResult(ItemScores):
         config: The settings.
         sample: The sample of items; None if all were scored, n = N.
         lowest: The smallest possible value.
+        sample_weight: The weight of each scored item in the mean ``[n]``; None for equal ones.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -66,6 +68,7 @@ class SearchLengthResult(ItemScores):
     config: Mapping[str, Any]
     sample: Sample | None = None
     lowest: float = -1.0
+    sample_weight: Floats | None = None
 
     @cached_property
     def mean_length(self) -> float:
@@ -79,7 +82,8 @@ class SearchLengthResult(ItemScores):
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays by name, one entry per scored item."""
-        return {"values": self.values, "lengths": self.lengths, "auc": self.auc, "labels": self.labels}
+        columns = {"values": self.values, "lengths": self.lengths, "auc": self.auc, "labels": self.labels}
+        return columns if self.sample_weight is None else columns | {"sample_weight": self.sample_weight}
 
     def sentence(self) -> str:
         """Return the mean length beside that of a list, as text.
@@ -104,6 +108,7 @@ class SearchLengthResult(ItemScores):
         settings = ", ".join(f"{key}={value}" for key, value in self.config.items())
         lines = [
             f"reduction of the expected search length {self.score:z.6f} over {len(values)} item(s)",
+            *self._weight_lines(),
             *self._sampling_lines(),
             self.sentence(),
             f"values: min {values.min():z.4f}, 10% {low:z.4f}, median {middle:z.4f}, 90% {high:z.4f}, "
@@ -135,6 +140,7 @@ def expected_search_length(
     random_state: int | np.random.Generator | None = None,
     half_width: float | None = None,
     items: Sequence[int] | Ints | None = None,
+    sample_weight: Weights | None = None,
 ) -> SearchLengthResult:
     """Return the expected search length of a tree over items, per item and as a mean reduction.
 
@@ -163,7 +169,7 @@ def expected_search_length(
         enter_own_singleton: Whether the search for x may step into x itself, where the tree has it as a leaf cluster.
             If not, it looks at all items of the parent.
         engine: ``"auto"``, ``"numpy"`` or ``"numba"``.
-        threads, progress, sample_size, sampling, random_state, half_width, items: As for `evaluate`.
+        threads, progress, sample_size, sampling, random_state, half_width, items, sample_weight: As for `evaluate`.
 
     Raises:
         FeatureError: The features are unusable.
@@ -190,7 +196,7 @@ def expected_search_length(
     if run.is_generic(settings):
         raise unexpected("engine", engine, "'auto', 'numpy' or 'numba'")
     request.check_used()
-    prepared = prepare(X, hierarchy, settings, compiled=engine != "numpy")
+    prepared = prepare(X, hierarchy, settings, compiled=engine != "numpy", sample_weight=sample_weight)
     if chosen is None:
         return search_length(prepared, run, request.sampling, label_cost)
     return lengths_of_items(prepared, run, label_cost, chosen)
@@ -219,9 +225,12 @@ def search_length(
     With ``like``, score the items of that result, for a paired comparison.
     """
     if like is None:
-        return sampling.run(prepared.hierarchy, lambda items: {"": lengths_of_items(prepared, run, label_cost, items)})[
-            ""
-        ]
+        found = sampling.run(
+            prepared.hierarchy,
+            lambda items: {"": lengths_of_items(prepared, run, label_cost, items)},
+            prepared.weights,
+        )
+        return found[""]
     return like_sample(lengths_of_items(prepared, run, label_cost, like.sampled_items), like)
 
 
@@ -234,7 +243,7 @@ def lengths_of_items(prepared: Prepared, run: Run, label_cost: float, items: Int
     config |= {} if prepared.calibration is None else {"delta_from": CALIBRATED}
     with shown_progress(run.progress, "search length", "item", len(items)) as bar:
         looks, labels = engines.run(task, items, engine, bar.update)
-    return _as_result(task, looks, labels, float(label_cost), config)
+    return with_weights(_as_result(task, looks, labels, float(label_cost), config), prepared.weights, items)
 
 
 def _as_result(task: Task, looks: Floats, labels: Floats, cost: float, config: dict[str, Any]) -> SearchLengthResult:

@@ -199,6 +199,7 @@ class Request:
     settings: Settings
     run: Run
     sampling: Sampling
+    sample_weight: Any = None
 
     def check_used(self) -> None:
         """Raise for a setting without effect on the score of one tree under one policy.
@@ -246,12 +247,13 @@ def read_settings(given: Mapping[str, Any], **refused: str) -> Request:
             raise ParameterError(f"{name}: got {brief(given[name])}; {reason}")
     kinds = (Settings, Run, Sampling)
     known = [{field.name for field in fields(kind)} for kind in kinds]
-    unknown = [name for name in given if not any(name in names for names in known)]
+    unknown = [name for name in given if name != "sample_weight" and not any(name in names for names in known)]
     if unknown:
-        expected = ", ".join(field.name for kind in kinds for field in fields(kind) if field.name not in refused)
+        names = [*(field.name for kind in kinds for field in fields(kind)), "sample_weight"]
+        expected = ", ".join(name for name in names if name not in refused)
         raise ParameterError(f"{unknown[0]}: got an unknown setting; expected one of {expected}.")
     parts = [{name: value for name, value in given.items() if name in names} for names in known]
-    return Request(Settings(**parts[0]), Run(**parts[1]), Sampling(**parts[2]))
+    return Request(Settings(**parts[0]), Run(**parts[1]), Sampling(**parts[2]), given.get("sample_weight"))
 
 
 def named(setting: Any) -> str:

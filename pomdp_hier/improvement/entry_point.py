@@ -116,11 +116,15 @@ def _key(proposal: Proposal) -> tuple[object, ...]:
 
 
 _MOST_LISTED = 5
-_REFUSED = dict.fromkeys(
-    ("sample_size", "half_width", "sampling"), "an edit changes few items, which a sample may miss. Leave it out."
-) | dict.fromkeys(
-    ("updater", "n_jobs", "checkpoint", "policy_version"),
-    "improve does not plan per item. Leave it out.",
+_REFUSED = (
+    dict.fromkeys(
+        ("sample_size", "half_width", "sampling"), "an edit changes few items, which a sample may miss. Leave it out."
+    )
+    | dict.fromkeys(
+        ("updater", "n_jobs", "checkpoint", "policy_version"),
+        "improve does not plan per item. Leave it out.",
+    )
+    | {"sample_weight": "improve counts every item once. Leave it out, and score the edited tree with evaluate."}
 )
 
 

@@ -1,5 +1,6 @@
 """Comparison page of two trees: scores, gains and losses, both icicles, and a tanglegram."""
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from pomdp_hier._arrays import Floats
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief, counted
 from pomdp_hier.analysis.comparison import APART, MEASURES, Comparison
-from pomdp_hier.analysis.diagnosis import Diagnosis, require_diagnosis
+from pomdp_hier.analysis.diagnosis import Counts, Diagnosis, require_diagnosis
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.membership import item_sums
 from pomdp_hier.hierarchy import Hierarchy
@@ -61,6 +62,8 @@ def write_comparison(
     best, other = comparison.ranking
     gain = comparison.results[best].values - comparison.results[other].values
     trees = {name: diagnoses[name].hierarchy for name in (best, other)}
+    counts = diagnoses[best].node_weights
+    total = gain * counts[: len(gain)]
     note = f"the mean over the items below: blue for higher values in {best}, orange for higher values in {other}"
     payloads, cells = {}, {}
     for name, suffix in ((best, ""), (other, "-2")):
@@ -74,16 +77,16 @@ def write_comparison(
         sentences=element("ul", *(element("li", line) for line in comparison.sentences()), class_="reading"),
         one=best,
         other=other,
-        gained=_items(gain, cells[best], cells[other], limit, f"of higher value in {best}"),
-        lost=_items(-gain, cells[best], cells[other], limit, f"of higher value in {other}"),
-        clusters_gained=_clusters(trees[best], gain, cells[best], limit, "gain"),
-        clusters_lost=_clusters(trees[best], -gain, cells[best], limit, "lose"),
+        gained=_items(gain, total, cells[best], limit, f"of higher value in {best}"),
+        lost=_items(-gain, -total, cells[best], limit, f"of higher value in {other}"),
+        clusters_gained=_clusters(trees[best], total, counts, cells[best], limit, "gain"),
+        clusters_lost=_clusters(trees[best], -total, counts, cells[best], limit, "lose"),
         measures=_measures(comparison, best, other),
         apart=_apart(comparison, best, other),
         first=payloads[best],
         second=payloads[other],
         tanglegram=tanglegram(left, right, *labels),
-        moved=_moved(moved(left, right, limit), trees[best], gain, cells[other], cells[best], (other, best)),
+        moved=_moved(moved(left, right, limit), trees[best], total, counts, cells[other], cells[best], (other, best)),
     )
     items = counted(len(gain), "item")
     config = comparison.results[best].config
@@ -141,9 +144,10 @@ def _cards(comparison: Comparison, best: str, other: str) -> Html:
     )
 
 
-def _items(gain: Floats, one: NodeCells, other: NodeCells, limit: int, what: str) -> Html:
-    order = np.argsort(-gain, kind="stable")[:limit]
-    rows = [int(item) for item in order if gain[item] >= 0.0005]
+def _items(gain: Floats, total: Floats, one: NodeCells, limit: int, what: str) -> Html:
+    """Return the items with the largest gains, in the order of their weighted ones."""
+    order = np.argsort(-total, kind="stable")[:limit]
+    rows = [int(item) for item in order if total[item] >= 0.0005]
     return table(
         rows,
         [
@@ -156,7 +160,7 @@ def _items(gain: Floats, one: NodeCells, other: NodeCells, limit: int, what: str
     )
 
 
-def _clusters(tree: Hierarchy, gain: Floats, cells: NodeCells, limit: int, what: str) -> Html:
+def _clusters(tree: Hierarchy, gain: Floats, counts: Counts, cells: NodeCells, limit: int, what: str) -> Html:
     """Return the clusters of the better tree with the largest gain or loss of their items."""
     # Here as in the other tables, less than half of the last digit shown is not worth a row.
     inner = np.arange(tree.n_items, tree.n_nodes)
@@ -171,7 +175,7 @@ def _clusters(tree: Hierarchy, gain: Floats, cells: NodeCells, limit: int, what:
             *cells.id_column(lambda r: r[0]),
             Column("items", lambda r: f"{int(tree.sizes[r[0]]):,}", kind="n"),
             Column("on the score", lambda r: number(r[1] / tree.n_items, 4), kind="n"),
-            Column("per item", lambda r: number(r[1] / int(tree.sizes[r[0]])), kind="n"),
+            Column("per item", lambda r: number(r[1] / float(counts[r[0]])), kind="n"),
         ],
         f"Clusters whose items together {what}, and the amount. A cluster also counts in its ancestors.",
         "None.",
@@ -179,10 +183,22 @@ def _clusters(tree: Hierarchy, gain: Floats, cells: NodeCells, limit: int, what:
 
 
 def _moved(
-    rows: Sequence[Moved], tree: Hierarchy, gain: Floats, source: NodeCells, target: NodeCells, names: Sequence[str]
+    rows: Sequence[Moved],
+    tree: Hierarchy,
+    gain: Floats,
+    counts: Counts,
+    source: NodeCells,
+    target: NodeCells,
+    names: Sequence[str],
 ) -> Html:
     """Return the nodes that moved, with source, target and gain."""
     other, best = names
+
+    def per_item(r: Moved) -> float:
+        nodes = np.array(r.nodes)
+        weight = float(counts[nodes].sum())
+        return float(item_sums(tree, gain, nodes).sum()) / weight if weight else math.nan
+
     return table(
         rows,
         [
@@ -192,11 +208,7 @@ def _moved(
             Column(f"in {best}", lambda r: target(r.target)),
             Column("items", lambda r: f"{r.items:,}", kind="n"),
             Column("apart", lambda r: percent(r.apart), kind="n"),
-            Column(
-                "gain per item",
-                lambda r: number(float(item_sums(tree, gain, np.array(r.nodes)).sum()) / r.items, signed=True),
-                kind="n",
-            ),
+            Column("gain per item", lambda r: number(per_item(r), signed=True), kind="n"),
         ],
         f"Nodes placed elsewhere in {best} than in {other}, by distance. “Apart” is the distance in leaf order, "
         "as a share "

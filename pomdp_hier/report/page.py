@@ -155,9 +155,11 @@ def _cards(diagnosis: Diagnosis, appraisal: Appraisal | None) -> Html:
         ]
     share = percent(lost / len(result.values))
     cards += [
-        card("first branch correct", percent(diagnosis.first_branch_accuracy), "of the items"),
+        card("first branch correct", percent(diagnosis.first_branch_accuracy), "of the searches"),
         card("items lost", f"{lost:,}", f"{share}: the most similar children lead elsewhere"),
-        card("stopped at the root", percent(float((result.stop_levels == 0).mean())), "of the searches"),
+        card(
+            "stopped at the root", percent(result.mean((result.stop_levels == 0).astype(np.float64))), "of the searches"
+        ),
     ]
     return joined(cards)
 
@@ -313,6 +315,11 @@ def _lost(diagnosis: Diagnosis, cells: NodeCells, limit: int) -> Html:
             Column("level", lambda r: f"{r.level}", kind="n"),
             Column("wrong branch", lambda r: cells(r.wrong_child)),
             Column("ends at", lambda r: cells(r.ends_at)),
+            *(
+                []
+                if diagnosis.result.sample_weight is None
+                else [Column("cost", lambda r: number(r.cost, 4), kind="n")]
+            ),
         ],
         f"The {f'{shown:,} worst of {total:,}' if shown < total else f'{total:,}'} lost items: a searcher who "
         "always enters the most similar child ends elsewhere.",

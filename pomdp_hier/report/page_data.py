@@ -12,7 +12,7 @@ from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._text import counted, shortened, visible
 from pomdp_hier.analysis.diagnosis import Diagnosis
 from pomdp_hier.analysis.moves import Move
-from pomdp_hier.features.membership import item_sums
+from pomdp_hier.features.membership import item_sums, node_sums
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hierarchy.node_names import NodeNames
 from pomdp_hier.improvement.result import Edit, Improvement
@@ -61,13 +61,14 @@ def icicle_payload(
     tree, result = diagnosis.hierarchy, diagnosis.result
     payload, nodes, position = tree_arrays(tree, names, ids)
     show_items = bool(payload["items"]["label"])
-    value = item_sums(tree, result.values, nodes) / tree.sizes[nodes]
     with np.errstate(invalid="ignore", divide="ignore"):
+        value = _mean_below(diagnosis, result.values, nodes)
+        arrive = diagnosis.expected_arrivals[nodes] / diagnosis.node_weights[nodes]
         right = diagnosis.n_correct[nodes] / diagnosis.n_choices[nodes]
     cost = diagnosis.wrong_branch_loss[nodes] / tree.n_items
     payload["tree"] |= {
         "value": _short(value),
-        "arrive": _short(diagnosis.expected_arrivals[nodes] / tree.sizes[nodes]),
+        "arrive": _short(arrive),
         "right": _short(right),
         "cost": _short(cost, digits=6),
     }
@@ -79,11 +80,20 @@ def icicle_payload(
         _measure("cost", *_COST, low=max(float(cost.max()), 1e-12), high=0),
     ]
     if gain is not None:
-        payload["tree"]["gain"] = _short(item_sums(tree, gain, nodes) / tree.sizes[nodes])
+        payload["tree"]["gain"] = _short(_mean_below(diagnosis, gain, nodes))
         payload["items"]["gain"] = _short(gain[tree.item_order]) if show_items else []
         of_items = "gain" if show_items else None
         payload["measures"].insert(0, _measure("gain", "gain", gain_note, low=-1, high=1, items=of_items))
     return payload, position
+
+
+def _mean_below(diagnosis: Diagnosis, values: Floats, nodes: Ints) -> Floats:
+    """Return the mean of the items' values below each node, by their weights; NaN where all of these are 0."""
+    tree, below = diagnosis.hierarchy, diagnosis.node_weights[nodes]
+    if diagnosis.result.sample_weight is None:
+        return item_sums(tree, values, nodes) / below
+    sums = node_sums(tree, values * diagnosis.node_weights[: tree.n_items])[nodes]
+    return np.divide(sums, below, out=np.full(len(nodes), np.nan), where=below > 0)
 
 
 def _measure(
@@ -188,7 +198,7 @@ def destinations(diagnosis: Diagnosis, limit: int, *, examples: int = 4) -> list
         pairs = np.flatnonzero(at == place)
         pairs = pairs[np.lexsort((-diagnosis.pair_items[pairs], -diagnosis.pair_cost[pairs]))]
         lost = np.flatnonzero(diagnosis.wrong_child == nodes[place])
-        lost = lost[np.argsort(diagnosis.result.values[lost], kind="stable")][:examples]
+        lost = diagnosis.worst_first(lost)[:examples]
         found.append(
             Destination(
                 node=int(nodes[place]),

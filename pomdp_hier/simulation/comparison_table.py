@@ -10,7 +10,7 @@ import numpy as np
 
 from pomdp_hier._arguments import check_level, check_text, is_one_of, is_real
 from pomdp_hier._arrays import Floats
-from pomdp_hier._intervals import mean_interval, rarest
+from pomdp_hier._intervals import effective_number, mean_interval, rarest, weighted_mean
 from pomdp_hier._text import brief, listed, visible
 from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.simulation.episodes import Episode
@@ -329,6 +329,7 @@ def compare_values(
     seconds: Mapping[str, float] | None = None,
     traces: Mapping[str, Sequence[Visit | Episode]] | None = None,
     sample: "Sample | None" = None,
+    weights: Floats | None = None,
     missed: float = 0.0,
     error: float = 0.0,
 ) -> PolicyComparison:
@@ -346,6 +347,7 @@ def compare_values(
         seconds: The mean seconds per decision, by policy.
         traces: The records of each policy.
         sample: The estimates for a sample from a finite population; by default values are independent draws.
+        weights: The weight of each pair in the means ``[n]``, without a sample; equal by default.
         missed: The error of each mean from rare events that the values lack (`SimulationResult.missed`).
         error: The truncation error of each value. Intervals contain both errors, those of differences twice; exact
             values within twice the error are inconclusive.
@@ -376,14 +378,16 @@ def compare_values(
     reference = arrays[baseline]
 
     def mean_of(array: Floats) -> float:
-        return math.fsum(array) / n if sample is None else sample.estimate(array)
+        if sample is not None:
+            return sample.estimate(array)
+        return math.fsum(array) / n if weights is None else weighted_mean(array, weights)
 
     def interval_of(array: Floats, factor: float) -> tuple[float, float] | None:
         if exact:
             return None
         if sample is not None:
             return sample.interval(array, confidence, low=-factor, high=factor)
-        return mean_interval(array, confidence, factor * (missed + error))
+        return mean_interval(array, confidence, factor * (missed + error), weights)
 
     rows = []
     for name, array in arrays.items():
@@ -411,7 +415,9 @@ def compare_values(
         confidence,
         dict(traces or {}),
         error,
-        rarest=0.0 if exact or missed or sample is not None else rarest(n, confidence),
+        rarest=0.0
+        if exact or missed or sample is not None
+        else rarest(n if weights is None else effective_number(weights), confidence),
     )
 
 
