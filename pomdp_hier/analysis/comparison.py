@@ -161,7 +161,8 @@ class Comparison:
     def gained_items(self, one: str, other: str, limit: int = 10) -> list[tuple[int, float]]:
         """Return the items with the largest gains of ``one`` over ``other``, each with its gain, the largest first.
 
-        With weights, the order is that of weight times gain. For a sample, these are sampled items. The largest losses are ``gained_items(other, one)``.
+        With weights, the order is that of weight times gain. For a sample, these are sampled items. The largest losses
+        are ``gained_items(other, one)``.
 
         Raises:
             ParameterError: A tree is not in the comparison.
@@ -214,8 +215,9 @@ def compare(
 
     The difference of two scores is the mean of the differences d per item. Its standard error is ``s_d/sqrt(N)`` and
     its interval ``mean +- t s_d/sqrt(N)``, for further items of the same kinds; it does not allow for missing rare
-    kinds. With ``sample_weight``, mean and deviation are weighted, and N is the effective number of items. All trees share one sample, along the leaf order of the first. The interval is then that of the difference
-    over all N items, and allows for rare losses that are missing from the sample.
+    kinds. With ``sample_weight``, mean and deviation are weighted, and N is the effective number of items. All trees
+    share one sample, along the leaf order of the first. The interval is then that of the difference over all N items,
+    and allows for rare losses that are missing from the sample.
 
     `pomdp_hier.measures` defines the measures. They use the cosine, or the matrix if the similarity is "precomputed",
     and all items.

@@ -219,12 +219,6 @@ class Diagnosis:
             limit: The largest number of nodes.
             count_stops: Whether the cost of early stops counts, besides that of wrong branches. A policy often stops
                 early because of confusion below the node.
-
-        Example:
-            >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
-            >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is in the wrong cluster
-            >>> [report.node for report in diagnose(X, tree, delta=0.1).worst_nodes(limit=1)]
-            [8]
         """
         check_integer("limit", limit)
         cost = self.wrong_branch_loss + (self.early_stop_loss if count_stops else 0.0)
@@ -238,12 +232,6 @@ class Diagnosis:
 
         Args:
             limit: The largest number of items.
-
-        Example:
-            >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
-            >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is in the wrong cluster
-            >>> [(lost.item, lost.wrong_child, lost.ends_at) for lost in diagnose(X, tree, delta=0.1).lost_items()]
-            [(5, 7, 7)]
         """
         check_integer("limit", limit)
         tree, result = self.hierarchy, self.result
@@ -279,12 +267,6 @@ class Diagnosis:
 
         Args:
             limit: The largest number of pairs.
-
-        Example:
-            >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
-            >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is in the wrong cluster
-            >>> len(diagnose(X, tree, delta=0.1).confusions(limit=1))
-            1
         """
         check_integer("limit", limit)
         tree = self.hierarchy
@@ -335,8 +317,10 @@ def diagnose(
         >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is in the wrong cluster
         >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
         >>> found = diagnose(X, tree, delta=0.1)
-        >>> found.lost_items()[0].item, found.worst_nodes()[0].node
-        (5, 8)
+        >>> [(lost.item, lost.wrong_child, lost.ends_at) for lost in found.lost_items()]
+        [(5, 7, 7)]
+        >>> found.worst_nodes()[0].node, len(found.confusions(limit=1))
+        (8, 1)
 
     References:
         The model is that of Huang, Piao, Moreno, Hurley, POMDP Modelling for Assessing Hierarchies.
@@ -370,8 +354,8 @@ def check_result(result: HQSResult, prepared: Prepared) -> None:
             f"result: got {len(result.values)} items; expected the {prepared.hierarchy.n_items} of the hierarchy. "
             "Leave it out, or pass the result of this hierarchy."
         )
-    one, other = result.sample_weight, prepared.weights
-    if (one is None) != (other is None) or (one is not None and not np.array_equal(one, other)):
+    one, other = (np.ones(1) if weights is None else weights for weights in (result.sample_weight, prepared.weights))
+    if not np.array_equal(one, other):
         raise unexpected("sample_weight", prepared.weights, "the weights of the result", " Pass the same ones.")
     for name, given in prepared.settings.record().items():
         value = result.config.get(name, given)

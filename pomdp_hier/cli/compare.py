@@ -24,7 +24,7 @@ def _configure_compare(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     others = "the trees to compare it with, over the same items"
     add("others", type=files.input_file, metavar="TREE", nargs="+", help=others)
-    inputs.add_setting_options(parser, calibrated=True)
+    inputs.add_setting_options(parser, calibrated=True, weights=True)
     classes = "a table with the columns id and name: the class of each item"
     add("--labels", type=files.input_file, metavar="CSV", help=classes)
     add("--no-measures", action="store_true", help="skip the other measures of a hierarchy")
@@ -57,14 +57,14 @@ def _run_compare(options: argparse.Namespace) -> int:
         measures=not options.no_measures,
         confidence=options.confidence,
         progress=True,
-        **inputs.settings(options),
+        **inputs.settings(options, read),
     )
     names = [by_id.get(str(name), str(name)) for name in ids]
     if _is_page(options):
         from pomdp_hier.analysis.diagnosis import diagnose
         from pomdp_hier.report.comparison_page import write_comparison
 
-        settings = inputs.settings(options) | {"delta": next(iter(found.results.values())).config["delta"]}
+        settings = inputs.settings(options, read) | {"delta": next(iter(found.results.values())).config["delta"]}
         diagnoses = {
             name: diagnose(read.features, tree, found.results[name], **settings) for name, tree in named.items()
         }
@@ -124,6 +124,9 @@ def _aligned(options: argparse.Namespace, ids: Sequence[Hashable], first: "Hiera
 def _item_table(found: "Comparison", ids: Sequence[Hashable]) -> Mapping[str, Sequence[Any]]:
     """Return the columns of ``--out``: the value of each item in each tree."""
     columns: dict[str, Sequence[Any]] = {"item": range(len(ids)), "id": [str(name) for name in ids]}
+    weights = next(iter(found.results.values())).sample_weight
+    if weights is not None:
+        columns["weight"] = weights.tolist()
     return columns | {name: result.values.tolist() for name, result in found.results.items()}
 
 
@@ -142,6 +145,7 @@ def _lines(found: "Comparison", names: Sequence[str], options: argparse.Namespac
                     **inputs.settings(options),
                     "delta": delta,
                     "calibrated": found.calibration is not None,
+                    **({} if options.weights is None else {"weights": options.weights}),
                 },
                 "trees": found.to_rows(),
                 "ranks": found.ranks(),
@@ -179,7 +183,7 @@ COMPARE = Command(
 
 def _configure_levels(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
-    inputs.add_setting_options(parser, calibrated=True)
+    inputs.add_setting_options(parser, calibrated=True, weights=True)
     add = parser.add_argument
     add(
         "--remove-from",
@@ -209,7 +213,7 @@ def _run_levels(options: argparse.Namespace) -> int:
     from pomdp_hier.analysis.levels import best_cut, score_by_levels
 
     read = inputs.read_inputs(options)
-    settings = inputs.settings(options)
+    settings = inputs.settings(options, read)
     if options.best_cut is not None:
         del settings["policy"]
         cut = best_cut(read.features, read.tree, levels=options.best_cut, max_clusters=options.max_clusters, **settings)
@@ -248,7 +252,7 @@ _PLANNED = ("expand", "max-0", "pouct", "pouct-environment")
 
 def _configure_policies(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
-    inputs.add_setting_options(parser)
+    inputs.add_setting_options(parser, weights=True)
     add = parser.add_argument
     add(
         "--policy",
@@ -286,6 +290,7 @@ def _run_policies(options: argparse.Namespace) -> int:
         tie=options.tie,
         n_jobs=options.jobs,
         random_state=options.seed if planned else None,
+        sample_weight=read.weights,
         progress=True,
     )
     print(json.dumps(table.to_dict(), indent=1) if options.json else table)

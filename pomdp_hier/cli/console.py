@@ -87,6 +87,8 @@ _OPTIONS = {
     "form": "tree-format",
     "text": "text-column",
     "embedding": "embedding-column",
+    "sample_weight": "weights",
+    "weight_column": "weights",
 }
 
 

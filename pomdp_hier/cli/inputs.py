@@ -25,6 +25,7 @@ OF_FEATURES = (
         "sublinear_tf",
         "stop_words",
         "join",
+        "weights",
     ),
 )
 READING_GROUPS = ("reading FEATURES", "reading TREE")  # shown by --help-all
@@ -77,15 +78,25 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     trees.add_tree_options(parser)
 
 
-def add_setting_options(parser: argparse.ArgumentParser, *, calibrated: bool = False, ties: bool = True) -> None:
+def add_setting_options(
+    parser: argparse.ArgumentParser, *, calibrated: bool = False, ties: bool = True, weights: bool = False
+) -> None:
     """Add the settings of the searcher.
 
     Args:
         parser: The command's.
         calibrated: Whether the command takes one policy, and a fitted temperature.
         ties: Whether the command's searchers decide anything.
+        weights: Whether the command takes weights of items.
     """
     add = parser.add_argument
+    if weights:
+        add(
+            "--weights",
+            metavar="COLUMN",
+            help="the column of FEATURES with the number of searches for each item, such as traffic or sales (in a "
+            ".npz an array): scores are means over searches, not over items. It is not a feature",
+        )
     add(
         "--similarity",
         default="cosine",
@@ -165,9 +176,10 @@ def amount(text: str) -> float:
     return number
 
 
-def settings(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of the searcher as arguments of scoring functions."""
-    return {name: getattr(options, name) for name in OF_SETTINGS if hasattr(options, name)}
+def settings(options: argparse.Namespace, read: "Inputs | None" = None) -> dict[str, Any]:
+    """Return the settings of the searcher as arguments of scoring functions, with the weights that were read."""
+    given = {name: getattr(options, name) for name in OF_SETTINGS if hasattr(options, name)}
+    return given if read is None or read.weights is None else given | {"sample_weight": read.weights}
 
 
 def refuse_unused(options: argparse.Namespace, names: Sequence[str], why: str) -> None:
@@ -223,12 +235,14 @@ class Inputs:
         tree: The tree.
         ids: The id of each item.
         joined: The join of rows and items: ``"id"`` or ``"position"``.
+        weights: The weight of each item ``[N]``, if they have a column.
     """
 
     features: Any
     tree: "Hierarchy"
     ids: tuple[Hashable, ...]
     joined: str
+    weights: Any = None
 
 
 def read_inputs(options: argparse.Namespace) -> Inputs:
@@ -281,6 +295,7 @@ def _read(options: argparse.Namespace) -> Inputs:
         text=options.text_column,
         embedding=options.embedding_column,
         tfidf={name: value for name, value in tfidf.items() if value is not None},
+        weight_column=getattr(options, "weights", None),
     )
     n_rows = int(table.matrix.shape[0])
     numbered = table.ids is None or {str(name) for name in table.ids} == set(map(str, range(n_rows)))
@@ -303,14 +318,15 @@ def _read(options: argparse.Namespace) -> Inputs:
                 DataWarning,
                 stacklevel=3,
             )
-        return Inputs(FeatureTable(table.matrix, source=table.source), file.tree, ids, "position")
+        return Inputs(FeatureTable(table.matrix, source=table.source), file.tree, ids, "position", table.weights)
     from pomdp_hier.features.validation import check_features, check_similarity_matrix
 
+    weights = None if table.weights is None else table.weights[rows]
     if options.similarity == "precomputed":
         check_similarity_matrix(table.matrix, n_rows, name=table.source, ids=table.ids)
-        return Inputs(table.matrix[rows][:, rows], file.tree, ids, "id")
+        return Inputs(table.matrix[rows][:, rows], file.tree, ids, "id", weights)
     checked = check_features(table.matrix, n_rows, name=table.source, ids=table.ids)
-    return Inputs(checked[rows], file.tree, ids, "id")
+    return Inputs(checked[rows], file.tree, ids, "id", weights)
 
 
 def _rows(row_ids: "Sequence[Hashable]", ids: "Sequence[Hashable]", options: argparse.Namespace) -> Any:

@@ -24,7 +24,7 @@ def _configure_inspect(parser: argparse.ArgumentParser) -> None:
     features = "one row per item: .npz, .npy, delimited text, .parquet, or -"
     add("features", type=files.input_file, metavar="FEATURES", nargs="?", help=features)
     inputs.add_reading_options(parser)
-    inputs.add_setting_options(parser, calibrated=True)
+    inputs.add_setting_options(parser, calibrated=True, weights=True)
     inputs.add_count(parser, "--shuffles", "shuffled trees to score as a baseline", 8)
     inputs.add_count(parser, "--n-moves", "suggest N moves at most, each checked", 3)
     inputs.add_count(parser, "--top", "list N nodes, items and confusions", 5)
@@ -70,7 +70,7 @@ def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport
 
     read = inputs.read_inputs(options)
     X, tree = read.features, read.tree
-    settings = inputs.settings(options)
+    settings = inputs.settings(options, read)
     with console.steps("inspect", 3 + options.sweep) as step:
         step("scoring the tree and shuffled trees")
         appraisal = appraise(X, tree, n_shuffles=options.shuffles, **settings)
@@ -208,7 +208,7 @@ _SHUFFLES, _CANDIDATES = (8, 3), (12, 6)  # up to so many items, and above: each
 
 def _configure_report(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
-    inputs.add_setting_options(parser, calibrated=True)
+    inputs.add_setting_options(parser, calibrated=True, weights=True)
     add = parser.add_argument
     add("-o", "--out", type=files.output_file, required=True, metavar="HTML", help="the file to write, .html")
     add("--force", action="store_true", help="replace the file if it exists")
@@ -237,7 +237,7 @@ def _run_report(options: argparse.Namespace) -> int:
     X, tree = found.features, found.tree
     large = tree.n_items > _LARGE
     shuffles = _SHUFFLES[large] if options.shuffles is None else options.shuffles
-    settings = inputs.settings(options)
+    settings = inputs.settings(options, found)
     with console.steps("report", _STEPS) as step:
         step("scoring the tree and shuffled trees")
         appraisal = appraise(X, tree, n_shuffles=shuffles, **settings)

@@ -30,7 +30,7 @@ _CHEAP, _SHUFFLES = 5_000, 8
 
 def _configure_score(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
-    inputs.add_setting_options(parser, calibrated=True)
+    inputs.add_setting_options(parser, calibrated=True, weights=True)
     add = parser.add_argument
     add("--engine", choices=("auto", "numpy", "numba"), default="auto", help="the engine of the score (default: auto)")
     add("--sample-size", metavar="N", help="score a sample: a number of items, or a fraction such as 0.1")
@@ -90,8 +90,8 @@ class _Said:
     appraisal: "Appraisal | None" = None
 
 
-def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    return inputs.settings(options) | {"engine": options.engine, "progress": True}
+def _settings(options: argparse.Namespace, read: inputs.Inputs | None = None) -> dict[str, Any]:
+    return inputs.settings(options, read) | {"engine": options.engine, "progress": True}
 
 
 def _evaluated(options: argparse.Namespace) -> _Said:
@@ -110,12 +110,12 @@ def _evaluated(options: argparse.Namespace) -> _Said:
     if shuffles:
         from pomdp_hier.analysis.baselines import appraise
 
-        appraisal = appraise(found.features, found.tree, n_shuffles=shuffles, **_settings(options))
+        appraisal = appraise(found.features, found.tree, n_shuffles=shuffles, **_settings(options, found))
         result = appraisal.result
     else:
         from pomdp_hier.hqs.score import evaluate
 
-        appraisal, result = None, evaluate(found.features, found.tree, **_settings(options), **sampling)
+        appraisal, result = None, evaluate(found.features, found.tree, **_settings(options, found), **sampling)
     return _Said(result, found.tree, found.ids, found.joined, "delta_from" in result.config, appraisal)
 
 
@@ -128,7 +128,11 @@ def _distributed(options: argparse.Namespace) -> _Said:
     with workers as cluster:
         address = options.dask or cluster.scheduler_address
         result = evaluate_distributed(
-            options.features, tree, client=address, id_column=options.id_column, **_settings(options)
+            *(options.features, tree),
+            client=address,
+            id_column=options.id_column,
+            weight_column=options.weights,
+            **_settings(options),
         )
     return _Said(result, tree, tree.item_labels, "id" if options.id_column else "position")
 
@@ -163,7 +167,7 @@ def _check_usage(options: argparse.Namespace) -> None:
             raise ParameterError(
                 "FEATURES: got -; expected a path that every worker sees, with --dask. Give a .npy or Parquet file."
             )
-        of_features = (name for name in inputs.OF_FEATURES if name != "id_column")
+        of_features = (name for name in inputs.OF_FEATURES if name not in ("id_column", "weights"))
         others = ("sample_size", "half_width", "sampling", "seed", "shuffles")
         inputs.refuse_unused(options, (*of_features, *others), "with --dask")
     if not sampled:
@@ -196,6 +200,7 @@ def _item_table(said: _Said, names: Sequence[str] | None) -> Mapping[str, Sequen
         "stop_level": result.stop_levels.tolist(),
         "path_probability": result.path_probabilities.tolist(),
         "reward": result.rewards.tolist(),
+        **({} if result.sample_weight is None else {"weight": result.sample_weight.tolist()}),
     }
 
 
@@ -211,11 +216,12 @@ def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> It
     counts = _counts(result, tree)
     settings = inputs.settings(options)
     settings["delta"] = result.config["delta"]
+    weighted = {} if options.weights is None else {"weights": options.weights}
     if options.json:
         worst, best = order[: options.top], order[::-1][: options.top]
         summary = {
             "score": result.score,
-            "settings": settings | {"calibrated": said.calibrated},
+            "settings": settings | {"calibrated": said.calibrated} | weighted,
             "joined_by": said.joined,
             "n_items": tree.n_items,
             "n_clusters": int(tree.is_cluster.sum()),
@@ -240,10 +246,13 @@ def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> It
             f"{'nominal ' if 'coverage' in result.config else ''}95 % interval {low:z.6f} to {high:z.6f}, "
             f"seed {result.config['random_state']}"
         )
+    if result.sample_weight is not None:
+        yield f"  mean over searches by {options.weights}: {result.config['sample_weight']}"
     if said.appraisal is not None:
         yield from _beside(said.appraisal)
+    of_items = "" if result.sample_weight is None else " of the items"
     for name, count in counts.items():
-        yield f"  {count:>9,} {_COUNTED[name]} ({count / len(values):z.1%})"
+        yield f"  {count:>9,} {_COUNTED[name]} ({count / len(values):z.1%}{of_items})"
     for heading, chosen in (("worst", order[: options.top]), ("best", order[::-1][: options.top])):
         if chosen:
             yield f"{heading} items"

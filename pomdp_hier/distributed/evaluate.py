@@ -63,6 +63,7 @@ def evaluate_distributed(
     id_column: str | None = None,
     progress: bool = False,
     sample_weight: Weights | None = None,
+    weight_column: str | None = None,
 ) -> HQSResult:
     """Return the Hierarchy Quality for Search, computed by the workers of a Dask cluster.
 
@@ -83,6 +84,7 @@ def evaluate_distributed(
         id_column: The Parquet column of item ids, by default ``id``, ``item`` or ``item_id``.
         progress: Whether to show a progress bar on stderr.
         sample_weight: The weights of the items in the mean, one per row, or by item id, as for `evaluate`.
+        weight_column: The Parquet column of these weights, in their place.
 
     Raises:
         FeatureError: The features cannot be used.
@@ -132,9 +134,12 @@ def evaluate_distributed(
             PythonAdvice(" with evaluate(X, hierarchy)"),
             ".",
         )
-    source = as_source(X, id_column)
+    if weight_column is not None and sample_weight is not None:
+        raise ParameterError("weight_column: got it beside sample_weight; expected one of them. Leave the other out.")
+    source = as_source(X, id_column, weight_column)
     rows_of_items = _rows_of_items(source, hierarchy)
-    weights = check_weights(sample_weight, hierarchy, rows_of_items)
+    given = source.weights() if sample_weight is None else sample_weight
+    weights = check_weights(given, hierarchy, rows_of_items)
     plan = work.Plan(
         kind=kind,
         rule=rule,

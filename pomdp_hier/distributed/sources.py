@@ -20,7 +20,7 @@ from pomdp_hier._imports import from_extra
 from pomdp_hier._io.formats import decoding
 from pomdp_hier._text import brief
 from pomdp_hier.errors import FeatureError, Setting
-from pomdp_hier.features.readers import id_position, read_npy
+from pomdp_hier.features.readers import column_position, id_position, read_npy
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 Reader = Callable[[int, int], Any]
@@ -39,6 +39,9 @@ class Source(Protocol):
     @property
     def dtype(self) -> np.dtype[Any]: ...
 
+    def weights(self) -> list[Any] | None:
+        """Return the weights of the rows, if their column was named."""
+
     def ids(self) -> Sequence[Hashable] | None:
         """Return the ids of the rows, or None."""
 
@@ -46,13 +49,14 @@ class Source(Protocol):
         """Return the ranges between the cuts."""
 
 
-def as_source(features: Any, id_column: str | None = None) -> Source:
+def as_source(features: Any, id_column: str | None = None, weight_column: str | None = None) -> Source:
     """Return the source of the features.
 
     Args:
         features: A Dask array ``[N, D]``, or a path: a Parquet file or folder, a ``.npy`` file or a folder of them;
             the files of a folder follow one another by name, numbers in the names by their value (2 before 10).
         id_column: The Parquet column of ids, by default the one called ``id``, ``item`` or ``item_id``.
+        weight_column: The Parquet column of weights, which is not a feature.
 
     Raises:
         FeatureError: For anything else, and for files that do not fit together.
@@ -63,12 +67,13 @@ def as_source(features: Any, id_column: str | None = None) -> Source:
         path = Path(features)
         files = sorted(path.iterdir(), key=_by_number) if path.is_dir() else [path]
         if tables := [file for file in files if file.suffix.lower() in (".parquet", ".pq")]:
-            return _ParquetSource.of(tables, id_column)
+            return _ParquetSource.of(tables, id_column, weight_column)
         if arrays := [file for file in files if file.suffix.lower() == ".npy"]:
-            if id_column is not None:
-                raise FeatureError(
-                    f"{path}: got .npy files; expected named columns. Leave this out: ", Setting("id_column", id_column)
-                )
+            for option, column in (("id_column", id_column), ("weight_column", weight_column)):
+                if column is not None:
+                    raise FeatureError(
+                        f"{path}: got .npy files; expected named columns. Leave this out: ", Setting(option, column)
+                    )
             return _NpySource.of(arrays)
         raise FeatureError(f"X: got {path}; expected a .parquet or .npy file, or a folder of such files")
     dask_array = sys.modules.get("dask.array")  # whoever holds a Dask array has it
@@ -81,6 +86,11 @@ def as_source(features: Any, id_column: str | None = None) -> Source:
         if not all(np.isfinite(length) for length in features.shape):
             raise FeatureError(
                 f"X: got a Dask array of shape {features.shape}; expected known lengths. Call compute_chunk_sizes()."
+            )
+        if weight_column is not None:
+            raise FeatureError(
+                "X: got a Dask array; expected a Parquet file for a column of weights. Leave this out: ",
+                Setting("weight_column", weight_column),
             )
         return _DaskSource(features)
     table = "X.toarray()" if issparse(features) else "numpy.asarray(X)"
@@ -143,6 +153,9 @@ class _Files:
     def ids(self) -> Sequence[Hashable] | None:
         return None
 
+    def weights(self) -> list[Any] | None:
+        return None
+
     def _chunks(self, cuts: Sequence[int], read: Callable[[str, int, int], Any]) -> list[Chunk]:
         chunks = []
         for low, high in pairwise(cuts):
@@ -192,9 +205,10 @@ def _npy_rows(path: str, low: int, high: int) -> Any:
 class _ParquetSource(_Files):
     columns: tuple[str, ...] = ()
     id_name: str | None = None
+    weight_name: str | None = None
 
     @classmethod
-    def of(cls, paths: Sequence[Path], id_column: str | None) -> "_ParquetSource":
+    def of(cls, paths: Sequence[Path], id_column: str | None, weight_column: str | None = None) -> "_ParquetSource":
         parquet = _pyarrow_parquet()
         told = []
         for path in paths:
@@ -204,7 +218,9 @@ class _ParquetSource(_Files):
         names = list(schema.names)
         position = id_position(names, str(paths[0]), id_column)
         id_name = None if position is None else names[position]
-        columns = tuple(name for name in names if name != id_name)
+        if weight_column is not None:
+            column_position(names, str(paths[0]), weight_column)
+        columns = tuple(name for name in names if name not in (id_name, weight_column))
         types = []
         for name in columns:
             kind = schema.field(name).type
@@ -222,17 +238,22 @@ class _ParquetSource(_Files):
                 raise FeatureError(f"{path}: other columns than {paths[0]}; write both with the same columns")
             starts.append(starts[-1] + metadata.num_rows)
         dtype = common_type(types, str(paths[0]))
-        return cls(tuple(str(path.resolve()) for path in paths), tuple(starts), len(columns), dtype, columns, id_name)
+        whole = tuple(str(path.resolve()) for path in paths)
+        return cls(whole, tuple(starts), len(columns), dtype, columns, id_name, weight_column)
 
     def ids(self) -> Sequence[Hashable] | None:
-        if self.id_name is None:
-            return None
+        return None if self.id_name is None else self._column(self.id_name)
+
+    def weights(self) -> list[Any] | None:
+        return None if self.weight_name is None else self._column(self.weight_name)
+
+    def _column(self, name: str) -> list[Any]:
         parquet = _pyarrow_parquet()
-        ids: list[Hashable] = []
+        values: list[Any] = []
         for path in self.paths:
             with decoding(path, FeatureError, "a whole Parquet file"):
-                ids += parquet.read_table(path, columns=[self.id_name])[0].to_pylist()
-        return ids
+                values += parquet.read_table(path, columns=[name])[0].to_pylist()
+        return values
 
     def ranges(self, cuts: Sequence[int]) -> list[Chunk]:
         return self._chunks(cuts, partial(_read_parquet, self.columns))
@@ -261,6 +282,9 @@ class _DaskSource:
         self.dtype = common_type([array.dtype], "the Dask array")
 
     def ids(self) -> Sequence[Hashable] | None:
+        return None
+
+    def weights(self) -> list[Any] | None:
         return None
 
     def ranges(self, cuts: Sequence[int]) -> list[Any]:

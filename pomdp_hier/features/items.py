@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from pomdp_hier._arrays import Ints
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import DataWarning, FeatureError, ParameterError, PythonAdvice
 from pomdp_hier.features.readers import id_position
@@ -148,12 +148,15 @@ class FeatureTable:
         ids: The id of each row if the file has an id column.
         columns: The names of the columns if the file has them.
         source: The name in error messages.
+        weights: The weights of the rows, if their column was named ``[N]``. They count where they are passed on as
+            ``sample_weight``.
     """
 
     matrix: "NDArray[np.generic] | csr_array"
     ids: tuple[Hashable, ...] | None = None
     columns: tuple[str, ...] | None = None
     source: str = "the features"
+    weights: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 import io
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -27,6 +28,7 @@ from pomdp_hier.features.readers import (
     read_npy,
     read_npz,
     read_parquet,
+    read_weights,
     refuse_doubled,
 )
 
@@ -40,6 +42,7 @@ def load_features(
     embedding: str | None = None,
     tfidf: Mapping[str, Any] | None = None,
     memory: int | None = None,
+    weight_column: str | None = None,
 ) -> FeatureTable:
     """Return the features in a ``.npz`` (sparse or dense), ``.npy``, delimited text or Parquet file (extra ``frames``).
 
@@ -60,6 +63,8 @@ def load_features(
         tfidf: Options of `pomdp_hier.features.text_features`.
         memory: The maximum size of the features in bytes; by default the available memory. A ``.npy`` file of more
             than half of it is memory-mapped.
+        weight_column: The column of traffic or sales, which is not a feature: the result has it as ``weights``, for
+            ``sample_weight``. In a ``.npz``, an array with one number per row.
 
     Raises:
         FeatureError: The file cannot be read, is truncated, is not a feature file, does not contain a numeric matrix,
@@ -99,8 +104,13 @@ def load_features(
                 raise ParameterError(f"{name}: got no .npz with several arrays. Leave this out: ", Setting("key", key))
             if id_column is not None and kind in ("npz", "npy"):
                 raise ParameterError(f"{name}: got no named columns. Leave this out: ", Setting("id_column", id_column))
+            weights = None
+            if weight_column is not None:
+                weights = read_weights(stream, kind, name, weight_column, limit)
+                stream.seek(0)
             if text is not None or embedding is not None:
-                return _read_mixed(stream, kind, name, id_column, text, embedding, tfidf, limit)
+                mixed = _read_mixed(stream, kind, name, id_column, text, embedding, tfidf, limit)
+                return replace(mixed, weights=weights)
             if kind == "npz":
                 matrix, ids, columns = read_npz(stream, name, key, limit), None, None
             elif kind == "npy":
@@ -112,7 +122,10 @@ def load_features(
     except OSError as error:
         reason = error.strerror or str(error)
         raise FeatureError(f"{name}: cannot be read ({reason}); expected the path of a feature file") from error
-    return FeatureTable(_checked(matrix, name, limit), ids, columns, name)
+    if weight_column is not None and columns is not None:
+        at = columns.index(weight_column)
+        matrix, columns = np.delete(matrix, at, axis=1), columns[:at] + columns[at + 1 :]
+    return FeatureTable(_checked(matrix, name, limit), ids, columns, name, weights)
 
 
 def _opened(path: str | Path | IO[bytes]) -> IO[bytes]:

@@ -231,6 +231,36 @@ def column_position(columns: list[str], name: str, column: str) -> int:
     raise FeatureError(f"{name}: got {how_many} {brief(column)}; expected one of {listed}")
 
 
+def read_weights(stream: IO[bytes], kind: str, name: str, column: str, limit: int) -> Floats:
+    """Return a column of a table, or an array of a ``.npz``, as the weights of its rows ``[N]``.
+
+    Raises:
+        FeatureError: There is no such column, or it is not a column of numbers.
+    """
+    expected = "expected a number of searches for each row"
+    if kind == "npy":
+        raise FeatureError(f"{name}: got no named columns. Leave this out: ", Setting("weight_column", column))
+    if kind == "text":
+        table = open_csv(stream, FeatureError, name=name)
+        position = column_position(table.columns, name, column)
+        weights = array("d")
+        for line, cells in table.rows:
+            try:
+                weights.append(_number(cells[position]))
+            except ValueError as error:
+                cell = brief(cells[position], 40)
+                raise FeatureError(f"{name}, line {line}, column {brief(column)}: got {cell}; {expected}.") from error
+        return np.array(weights)
+    if kind == "npz":
+        values = read_npz(stream, name, column, limit)
+    else:
+        told = open_table(stream, name, None, limit, [column])
+        values = told.column(column_position(told.column_names, name, column)).to_numpy()
+    if np.ndim(values) != 1 or values.dtype.kind not in "fiub":
+        raise FeatureError(f"{name}, column {brief(column)}: got {values.dtype} {np.shape(values)}; {expected}.")
+    return np.asarray(values, dtype=np.float64)
+
+
 def _number(cell: str) -> float:
     if "_" in cell:  # Python reads 1_000 as a number, no other program does
         raise ValueError(cell)

@@ -102,7 +102,8 @@ class Sample:
     def _represented(self) -> Floats:
         """The number of items, or the share of the weights, that each sampled item stands for ``[n]``."""
         if self.groups is not None:
-            return self.groups[1]
+            shares: Floats = self.groups[1]
+            return shares
         represented: Floats = (self.stratum_sizes / np.maximum(self._drawn(), 1))[self.strata]
         return represented
 
@@ -434,9 +435,8 @@ def draw_weighted(
     numbers = np.diff(np.append(firsts, len(order)))
     represented = np.add.reduceat(shares[order], firsts) if n_open else shares[:0]
     items = np.concatenate([chosen, certain])
-    strata = (
-        np.concatenate([stratum[firsts], n_strata + np.arange(len(certain))]) if n_open else np.arange(len(certain))
-    )
+    alone = np.arange(len(certain))
+    strata = np.concatenate([stratum[firsts], n_strata + alone]) if n_open else alone
     ascending = np.argsort(items)
     return Sample(
         items[ascending],

@@ -91,9 +91,10 @@ def _mean_below(diagnosis: Diagnosis, values: Floats, nodes: Ints) -> Floats:
     """Return the mean of the items' values below each node, by their weights; NaN where all of these are 0."""
     tree, below = diagnosis.hierarchy, diagnosis.node_weights[nodes]
     if diagnosis.result.sample_weight is None:
-        return item_sums(tree, values, nodes) / below
+        means: Floats = item_sums(tree, values, nodes) / below
+        return means
     sums = node_sums(tree, values * diagnosis.node_weights[: tree.n_items])[nodes]
-    return np.divide(sums, below, out=np.full(len(nodes), np.nan), where=below > 0)
+    return np.where(below > 0, sums / np.where(below > 0, below, 1.0), np.nan)
 
 
 def _measure(
