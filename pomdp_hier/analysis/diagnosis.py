@@ -378,7 +378,8 @@ class _Count:
         self.expected_arrivals[tree.root] = tree.n_items
         weights = result.sample_weight
         self.weights = None if weights is None else relative_weights(weights)
-        self.n_choices = self._counts(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        none = np.zeros(tree.n_nodes, dtype=np.int64)
+        self.n_choices: Counts = none if weights is None else none.astype(np.float64)
         self.n_correct = self.n_choices.copy()
         self.wrong_branch_loss = np.zeros(tree.n_nodes)
         self.left_path_level = np.full(tree.n_items, -1)

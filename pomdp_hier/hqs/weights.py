@@ -1,6 +1,6 @@
 """Checks of the weights of items in a mean over searches, such as traffic or sales."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,7 +11,6 @@ from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.features.items import match_ids
 from pomdp_hier.hierarchy.flat import FlatTree
-from pomdp_hier.hierarchy.node_names import label_text
 
 Weights: TypeAlias = Sequence[float] | Floats | Mapping[Any, float]
 """One number per feature row, or numbers by the ids of the items."""
@@ -52,18 +51,24 @@ def check_weights(sample_weight: Any, hierarchy: FlatTree, rows: Ints | None = N
     weights = _as_numbers(values, n_rows)
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(wrong):
-        row = int(wrong[0])
-        item = row if rows is None else int(np.flatnonzero(rows == row)[0])
-        name: Hashable = item if hierarchy.labels is None else hierarchy.labels[item]
+        place = _place(int(wrong[0]), hierarchy, rows, isinstance(sample_weight, Mapping))
         raise ParameterError(
             Argument("sample_weight"),
-            f": got {weights[row]} in row {row} (item {brief(label_text(name))}); expected a finite number of at least "
-            f"0.{_ADVICE}",
+            f": got {weights[wrong[0]]} in {place}; expected a finite number of at least 0.{_ADVICE}",
         )
     if not weights.any():
         raise unexpected("sample_weight", "zeros", "at least one weight above 0", _ADVICE)
     weights = weights if rows is None else weights[rows]
     return None if (weights == weights[0]).all() else weights
+
+
+def _place(row: int, hierarchy: FlatTree, rows: Ints | None, by_id: bool) -> str:
+    """Return where a weight is: its row, or its item, or both where rows were joined to items."""
+    item = row if rows is None else int(np.flatnonzero(rows == row)[0])
+    if hierarchy.labels is None:
+        return f"row {row}" if not by_id else f"item {item}"
+    name = f"item {brief(hierarchy.labels[item])}"
+    return name if rows is None or by_id else f"row {row} ({name})"
 
 
 def _as_numbers(values: Any, n_rows: int) -> Floats:
@@ -73,12 +78,12 @@ def _as_numbers(values: Any, n_rows: int) -> Floats:
         ParameterError: They are not numbers, or another number of them.
     """
     try:
+        if np.iscomplexobj(values):
+            raise TypeError("complex numbers")
         weights = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise unexpected("sample_weight", values, f"{n_rows} numbers, one per item", _ADVICE) from None
-    if np.iscomplexobj(values) or weights.shape != (n_rows,):
-        shape = f"an array of shape {weights.shape}"
-        raise ParameterError(
-            Argument("sample_weight"), f": got {shape}; expected ({n_rows},), one number per item.{_ADVICE}"
-        )
+    if weights.shape != (n_rows,):
+        shape = f": got an array of shape {weights.shape}; expected ({n_rows},), one number per item."
+        raise ParameterError(Argument("sample_weight"), shape, _ADVICE)
     return weights

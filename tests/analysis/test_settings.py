@@ -39,7 +39,8 @@ class OwnTree:
 
 
 def diagnosed(**settings):
-    return appraisal.diagnose(X, TREE, **{field: settings[field] for field in MODEL if field in settings})
+    fields = (*MODEL, "sample_weight")
+    return appraisal.diagnose(X, TREE, **{field: settings[field] for field in fields if field in settings})
 
 
 FUNCTIONS = {
@@ -78,6 +79,7 @@ VALUES = {
     "sampling": {"sample_size": 12, "sampling": "simple"},
     "random_state": {"sample_size": 12, "random_state": 3},
     "half_width": {"half_width": 0.2},
+    "sample_weight": {"sample_weight": np.arange(TREE.n_items)},
 }
 REFUSED = {
     "best_cut": {"policy", "enter_own_singleton", "engine", "threads", "progress", "updater", "n_jobs"}
@@ -89,7 +91,7 @@ REFUSED = {
     "diagnose": SAMPLES,
     "hqs_scorer": {"checkpoint", "policy_version", "sample_size", "sampling", "random_state", "half_width"},
     "shuffled_scores": {"checkpoint", "policy_version"},
-    "improve": {"checkpoint", "policy_version", "updater", "n_jobs", "policy", *SAMPLES},
+    "improve": {"checkpoint", "policy_version", "updater", "n_jobs", "policy", "sample_weight", *SAMPLES},
     "suggest_moves": {"checkpoint", "policy_version", *SAMPLES},
 }
 SLOW = {"n_jobs"}
@@ -106,7 +108,7 @@ def test_the_tables_are_whole():
     assert taking | {"shuffled_scores"} == set(FUNCTIONS)
     assert set(VALUES) == set(inspect.signature(pomdp_hier.evaluate).parameters) - {"X", "hierarchy", "items"}
     fields = [name for kind in (Settings, Run, Sampling) for name in inspect.signature(kind).parameters]
-    assert sorted(fields) == sorted([*VALUES, "random_state"])  # of a sample, and of the policies
+    assert sorted([*fields, "sample_weight"]) == sorted([*VALUES, "random_state"])  # of a sample, and of the policies
     usual = inspect.signature(pomdp_hier.evaluate).parameters
     models = (hqs.search_problem, hqs.search_environment, item_guidance, hqs.calibrate_delta, evaluate_distributed)
     for kind in (Settings, Run, Sampling, *models):
@@ -158,6 +160,7 @@ WRONG = {
     "sampling": ["cluster", None],
     "random_state": [-1, "now", 1.5],
     "half_width": [0.0, -1, "x", math.inf],
+    "sample_weight": ["sales", 1.0, [1.0], [math.nan] * TREE.n_items, [-1.0] * TREE.n_items, {0: 1.0}],
 }
 
 
