@@ -420,14 +420,9 @@ class _Count:
         self.deepest[step.items] = step.own
 
         has_rival = np.flatnonzero(chooses & (misled | taken))
-        rival_eta = eta[rival_at[has_rival]]
+        by = eta[rival_at[has_rival]]
         astray = misled[has_rival]
-        amounts = np.stack(
-            [
-                *(astray, astray * weights[has_rival]),
-                *(here[has_rival] * rival_eta, value[has_rival] * rival_eta),
-            ]
-        )
+        amounts = np.stack([astray, astray * weights[has_rival], here[has_rival] * by, value[has_rival] * by])
         self._pair_rows.append((step.own[has_rival], step.children[rival_at[has_rival]], amounts))
         self._waiting += len(has_rival)
         if self._waiting > _PAIR_ROWS:
@@ -500,9 +495,5 @@ def _summed(rows: list[tuple[Ints, Ints, Floats]], n_nodes: int) -> tuple[Ints, 
 
 
 def require_diagnosis(diagnosis: object) -> None:
-    """Raise if the value is not a `Diagnosis`.
-
-    Raises:
-        ParameterError: It is another type, such as a result or features.
-    """
+    """Raise `ParameterError` if the value is not a `Diagnosis`."""
     check_kind("diagnosis", diagnosis, Diagnosis, "the result of diagnose(X, hierarchy)")
