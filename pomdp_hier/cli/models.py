@@ -13,7 +13,7 @@ from pomdp_hier.errors import Argument, CertificateError, ParameterError
 
 if TYPE_CHECKING:
     from pomdp_hier.beliefs.comparison import UpdaterComparison
-    from pomdp_hier.planning.certificates.verify import VerifiedBounds
+    from pomdp_hier.planning.certificates.claims import VerifiedBounds
     from pomdp_hier.planning.point_based.solution import Solution
     from pomdp_hier.pomdp.problem import POMDP
 

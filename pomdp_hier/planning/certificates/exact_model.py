@@ -326,6 +326,19 @@ class _Builder:
         return sorted(grouped.items())
 
 
+def successors(outcomes: list[Outcomes], belief: list[tuple[int, int]]) -> list[tuple[int, list[tuple[int, int]]]]:
+    """Return the weights after an action: ``tau_o(s') = sum_s b(s) p(s', o | s, a)`` for every possible observation."""
+    rows: dict[int, dict[int, int]] = {}
+    for s, w in belief:
+        for o, entries in outcomes[s]:
+            row = rows.get(o)
+            if row is None:
+                row = rows[o] = {}
+            for t, p in entries:
+                row[t] = row.get(t, 0) + w * p
+    return [(o, list(row.items())) for o, row in rows.items()]
+
+
 Row = dict[int, Fraction]
 
 

@@ -29,11 +29,11 @@ Where the process surely terminates, no state is visited twice, and the same fol
 number of actions to go: each inequality rests on states with fewer actions to go.
 
 State indices that cannot be reached from the start are not checked. The verifier searches for nothing: the certificate
-names the vector and the point of each inequality. `pomdp_hier.planning.certificates.reading` lists how each field is
+names the vector and the point of each inequality. `pomdp_hier.planning.certificates.claims` lists how each field is
 checked. This module shares no code with any solver.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -41,10 +41,9 @@ from math import ceil, floor, lcm
 from operator import mul
 from typing import Any
 
-from pomdp_hier._text import brief, counted, listed, visible
+from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ModelError, Setting
-from pomdp_hier.planning.certificates.exact_model import ExactModel, Outcomes, exact_model, start_weights
-from pomdp_hier.planning.certificates.reading import (
+from pomdp_hier.planning.certificates.claims import (
     BY_CORNERS,
     BY_INFORMED,
     Claims,
@@ -52,92 +51,16 @@ from pomdp_hier.planning.certificates.reading import (
     Point,
     StageClaims,
     Vector,
+    VerifiedBounds,
     Weights,
+    decimal,
     read_claims,
     refusal,
 )
+from pomdp_hier.planning.certificates.exact_model import ExactModel, exact_model, start_weights, successors
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.pomdp.spaces import require_observation
-
-
-@dataclass(frozen=True)
-class VerifiedBounds:
-    """Two proved bounds on the optimal value of one problem, from one belief, over one horizon, at one discount.
-
-    Attributes:
-        lower: A lower bound on the optimal value.
-        upper: An upper bound on the optimal value.
-        problem: The fingerprint of the problem's numbers, its initial belief included.
-        belief: The belief to start from.
-        observation: The last observation before the start, where legal actions depend on it.
-        is_initial: Whether this is the start of the problem itself.
-        horizon: The number of actions; ``None`` for an infinite horizon, or if the process terminates before.
-        discount: The discount.
-        n_vectors: The number of alpha vectors that were checked.
-        n_points: The number of belief points that were checked.
-
-    Example:
-        >>> from pomdp_hier.planning import solve
-        >>> from pomdp_hier.problems import tiger
-        >>> print(verify(solve(tiger(), horizon=2).certificate(), tiger()))
-        proved: the optimal value of problem 35b43b6b13089ceb from its initial belief, over 2 actions at discount ...
-        2 alpha vectors and 1 belief point hold
-    """
-
-    lower: Fraction
-    upper: Fraction
-    problem: str
-    belief: Belief
-    observation: Hashable
-    is_initial: bool
-    horizon: int | None
-    discount: Fraction
-    n_vectors: int
-    n_points: int
-
-    def __str__(self) -> str:
-        start = "its initial belief" if self.is_initial else f"belief {brief(dict(self.belief.items()))}"
-        start += "" if self.observation is None else f" after observation {brief(self.observation)}"
-        end = "an infinite horizon" if self.horizon is None else counted(self.horizon, "action")
-        return (
-            visible(
-                f"proved: the optimal value of problem {self.problem} from {start}, over {end} at discount "
-                f"{_plain(self.discount)}, is at least {_decimal(self.lower, floor)} and at most "
-                f"{_decimal(self.upper, ceil)}"
-            )
-            + f"\n{counted(self.n_vectors, 'alpha vector')} and {counted(self.n_points, 'belief point')} hold"
-        )
-
-    def __repr__(self) -> str:
-        lower, upper = _decimal(self.lower, floor), _decimal(self.upper, ceil)
-        return f"VerifiedBounds(lower={lower}, upper={upper}, problem={self.problem!r}, horizon={self.horizon})"
-
-
-def _decimal(value: Fraction, rounded: Callable[[Fraction], int]) -> str:
-    """Return a number with nine decimals, rounded down or up; of a very long one, a power of 2.
-
-    Example:
-        >>> _decimal(Fraction(-2, 3), floor), _decimal(Fraction(2, 3), ceil), _decimal(Fraction(-(2**300) - 1), floor)
-        ('-0.666666667', '0.666666667', '-2**301')
-    """
-    count = rounded(value * 10**9)
-    sign, whole = "-" * (count < 0), abs(rounded(value))
-    if whole.bit_length() > 128:
-        outward = (count < 0) == (rounded is floor)
-        return f"{sign}2**{whole.bit_length() - (not outward)}"
-    return f"{sign}{abs(count) // 10**9}.{abs(count) % 10**9:09d}"
-
-
-def _plain(value: Fraction) -> str:
-    """Return a fraction as the float that reads as it, else as a fraction.
-
-    Example:
-        >>> _plain(Fraction(19, 20)), _plain(Fraction(1, 3)), _plain(Fraction(1))
-        ('0.95', '1/3', '1')
-    """
-    text = f"{float(value):.17g}" if value.denominator == 1 else repr(float(value))
-    return text if Fraction(text) == value else str(value)
 
 
 def verify(certificate: Any, problem: POMDP, *, belief: Any = None, observation: Hashable = None) -> VerifiedBounds:
@@ -233,7 +156,7 @@ def _check_start(claims: Claims, model: ExactModel, problem: POMDP, start: _Star
     if claims.start is not None:
         total = Fraction(sum(w for _, w in claims.start), 2**claims.weight_bits)
         if total > 1 + _NEAR or (total < 1 - _NEAR and None not in model.legal):
-            raise refusal("start", f"weights with the sum {_decimal(total, floor)}", "the sum 1")
+            raise refusal("start", f"weights with the sum {decimal(total, floor)}", "the sum 1")
         stated = {s: Fraction(w, 2**claims.weight_bits) for s, w in claims.start if model.legal[s] is not None}
     none = Fraction(0)
     if all(abs(stated.get(s, none) - start.weights.get(s, none)) <= _NEAR for s in {*stated, *start.weights}):
@@ -462,7 +385,7 @@ class _Stage:
     def _ahead(self, point: Point, a: int, hints: list[int], where: str) -> int | None:
         """``sum_o V(tau_o)``; ``None`` if an outcome has no legal action, so that no policy takes the action."""
         total = 0
-        for o, weights in () if self.ends else _successors(self.model.outcomes[a], point.belief):
+        for o, weights in () if self.ends else successors(self.model.outcomes[a], point.belief):
             value = self.below.interpolation(weights, hints[o], where)
             if value is None:
                 return None
@@ -509,19 +432,6 @@ def _least_ratio(dense: dict[int, int], belief: Weights) -> tuple[int, int] | No
     return top, bottom
 
 
-def _successors(outcomes: list[Outcomes], belief: Weights) -> list[tuple[int, Weights]]:
-    """``tau_o(s') = sum_s b(s) p(s', o | s, a)`` for every possible observation."""
-    rows: dict[int, dict[int, int]] = {}
-    for s, w in belief:
-        for o, entries in outcomes[s]:
-            row = rows.get(o)
-            if row is None:
-                row = rows[o] = {}
-            for t, p in entries:
-                row[t] = row.get(t, 0) + w * p
-    return [(o, list(row.items())) for o, row in rows.items()]
-
-
 @dataclass(frozen=True, eq=False)
 class _Result:
     """The bounds at the start, from the stage with all actions to go."""
@@ -537,9 +447,9 @@ class _Result:
         lower, upper = Fraction(claims.lower, unit), Fraction(claims.upper, unit)
         least, most = self._lower() / unit, self._upper() / unit
         if lower > least:
-            raise refusal("lower", _decimal(lower, floor), f"at most {_decimal(least, floor)}, the vector's value")
+            raise refusal("lower", decimal(lower, floor), f"at most {decimal(least, floor)}, the vector's value")
         if upper < most:
-            raise refusal("upper", _decimal(upper, ceil), f"at least {_decimal(most, ceil)}, the value of the points")
+            raise refusal("upper", decimal(upper, ceil), f"at least {decimal(most, ceil)}, the value of the points")
         horizon = claims.horizon
         if horizon is not None and self.model.terminates(set(start.weights), horizon):
             horizon = None

@@ -10,8 +10,8 @@ import pytest
 from pomdp_hier import POMDP, Belief
 from pomdp_hier.errors import CertificateError
 from pomdp_hier.planning import solve, verify
+from pomdp_hier.planning.certificates.claims import decimal
 from pomdp_hier.planning.certificates.exact_model import exact_model
-from pomdp_hier.planning.certificates.verify import _decimal
 from pomdp_hier.problems import tiger
 from tests.exact_oracle import exact_value
 
@@ -122,7 +122,7 @@ def test_an_integer_is_not_the_decimal_of_the_float_that_it_equals():
     ],
 )
 def test_a_printed_bound_is_never_tighter_than_the_proved_one(value, rounded, text):
-    assert _decimal(Fraction(value), rounded) == text
+    assert decimal(Fraction(value), rounded) == text
 
 
 @pytest.mark.parametrize(("away", "accepted"), [(Fraction(1, 10**9), True), (Fraction(1001, 10**12), False)])

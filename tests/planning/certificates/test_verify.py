@@ -13,7 +13,7 @@ from pomdp_hier import POMDP, Belief
 from pomdp_hier.errors import CertificateError, ModelError
 from pomdp_hier.planning import solve, verify
 from pomdp_hier.planning.certificates import exact_model
-from pomdp_hier.planning.certificates.reading import Claims, Point, StageClaims
+from pomdp_hier.planning.certificates.claims import Claims, Point, StageClaims
 from pomdp_hier.planning.certificates.verify import _least_ratio, _Stage
 from pomdp_hier.pomdp.pomdp_file import read_pomdp
 from pomdp_hier.problems import cheese_maze, corridor, crying_baby, maze_4x3, rock_sample, tiger
@@ -172,7 +172,7 @@ def test_rows_that_sum_to_1_only_nearly_mean_the_same_to_both(rewards):
 def test_the_verifier_shares_no_code_with_the_solver():
     code = (
         "import sys, types\n"
-        "import pomdp_hier.planning.certificates.verify as v, pomdp_hier.planning.certificates.reading as r\n"
+        "import pomdp_hier.planning.certificates.verify as v, pomdp_hier.planning.certificates.claims as r\n"
         "import pomdp_hier.planning.certificates.exact_model as e\n"
         "names = {getattr(x, '__module__', None) or x.__name__ for m in (v, r, e) for x in vars(m).values()\n"
         "         if isinstance(x, (type, types.FunctionType, types.ModuleType))}\n"

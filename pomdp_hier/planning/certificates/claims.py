@@ -1,4 +1,6 @@
-"""The reader of certificates: integers in lists and objects; anything else is refused.
+"""The claims of a certificate, and the bounds that they prove.
+
+A certificate has integers in lists and objects; anything else is refused.
 
 The reader checks forms and ranges. No field is trusted: each is either compared with the problem, or is a bound whose
 inequality `verify` checks in the problem's own numbers, or only names what an inequality uses.
@@ -28,11 +30,15 @@ inequality `verify` checks in the problem's own numbers, or only names what an i
 The discount, rewards, probabilities, legal actions and the start come from the problem alone.
 """
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
 from typing import Any
 
-from pomdp_hier._text import brief
+from pomdp_hier._text import brief, counted, visible
 from pomdp_hier.errors import CertificateError, Setting
+from pomdp_hier.pomdp.belief import Belief
 
 FORMAT, VERSION = "pomdp-hier bounds", 2
 BY_CORNERS, BY_INFORMED = -1, -2
@@ -254,3 +260,85 @@ class _Reader:
 
     def _number(self, given: Any, where: str) -> int:
         return self._integer(given, -_MOST, _MOST, where)
+
+
+# --- what it proves ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class VerifiedBounds:
+    """Two proved bounds on the optimal value of one problem, from one belief, over one horizon, at one discount.
+
+    Attributes:
+        lower: A lower bound on the optimal value.
+        upper: An upper bound on the optimal value.
+        problem: The fingerprint of the problem's numbers, its initial belief included.
+        belief: The belief to start from.
+        observation: The last observation before the start, where legal actions depend on it.
+        is_initial: Whether this is the start of the problem itself.
+        horizon: The number of actions; ``None`` for an infinite horizon, or if the process terminates before.
+        discount: The discount.
+        n_vectors: The number of alpha vectors that were checked.
+        n_points: The number of belief points that were checked.
+
+    Example:
+        >>> from pomdp_hier.planning import solve, verify
+        >>> from pomdp_hier.problems import tiger
+        >>> print(verify(solve(tiger(), horizon=2).certificate(), tiger()))
+        proved: the optimal value of problem 35b43b6b13089ceb from its initial belief, over 2 actions at discount ...
+        2 alpha vectors and 1 belief point hold
+    """
+
+    lower: Fraction
+    upper: Fraction
+    problem: str
+    belief: Belief
+    observation: Hashable
+    is_initial: bool
+    horizon: int | None
+    discount: Fraction
+    n_vectors: int
+    n_points: int
+
+    def __str__(self) -> str:
+        start = "its initial belief" if self.is_initial else f"belief {brief(dict(self.belief.items()))}"
+        start += "" if self.observation is None else f" after observation {brief(self.observation)}"
+        end = "an infinite horizon" if self.horizon is None else counted(self.horizon, "action")
+        return (
+            visible(
+                f"proved: the optimal value of problem {self.problem} from {start}, over {end} at discount "
+                f"{_plain(self.discount)}, is at least {decimal(self.lower, floor)} and at most "
+                f"{decimal(self.upper, ceil)}"
+            )
+            + f"\n{counted(self.n_vectors, 'alpha vector')} and {counted(self.n_points, 'belief point')} hold"
+        )
+
+    def __repr__(self) -> str:
+        lower, upper = decimal(self.lower, floor), decimal(self.upper, ceil)
+        return f"VerifiedBounds(lower={lower}, upper={upper}, problem={self.problem!r}, horizon={self.horizon})"
+
+
+def decimal(value: Fraction, rounded: Callable[[Fraction], int]) -> str:
+    """Return a number with nine decimals, rounded down or up; of a very long one, a power of 2.
+
+    Example:
+        >>> decimal(Fraction(-2, 3), floor), decimal(Fraction(2, 3), ceil), decimal(Fraction(-(2**300) - 1), floor)
+        ('-0.666666667', '0.666666667', '-2**301')
+    """
+    count = rounded(value * 10**9)
+    sign, whole = "-" * (count < 0), abs(rounded(value))
+    if whole.bit_length() > 128:
+        outward = (count < 0) == (rounded is floor)
+        return f"{sign}2**{whole.bit_length() - (not outward)}"
+    return f"{sign}{abs(count) // 10**9}.{abs(count) % 10**9:09d}"
+
+
+def _plain(value: Fraction) -> str:
+    """Return a fraction as the float that reads as it, else as a fraction.
+
+    Example:
+        >>> _plain(Fraction(19, 20)), _plain(Fraction(1, 3)), _plain(Fraction(1))
+        ('0.95', '1/3', '1')
+    """
+    text = f"{float(value):.17g}" if value.denominator == 1 else repr(float(value))
+    return text if Fraction(text) == value else str(value)

@@ -10,8 +10,8 @@ import pytest
 from pomdp_hier import POMDP
 from pomdp_hier.errors import CertificateError, ModelError
 from pomdp_hier.planning import solve, verify
+from pomdp_hier.planning.certificates.claims import read_claims
 from pomdp_hier.planning.certificates.exact_model import exact_model, fingerprint
-from pomdp_hier.planning.certificates.reading import read_claims
 from pomdp_hier.problems import tiger
 
 SIZES = (2, 3, 2)
