@@ -133,7 +133,7 @@ class Oracle:
         children = [int(c) for c in self.tree.children(node)]
         sims = [self.sim(x, [int(y) for y in self.tree.items(c)]) for c in children]
         try:
-            temperature = self.delta * self.nu**level
+            temperature = max(self.delta * self.nu**level, 2.0**-1022)  # as the package, where nu below 1 underflows
         except OverflowError:
             temperature = math.inf
         weights = [math.exp((s - max(sims)) / temperature) for s in sims]

@@ -121,7 +121,7 @@ def add_setting_options(
         type=float,
         default=1.0,
         metavar="X",
-        help="factor by which the softmax temperature grows per level (default: 1)",
+        help="factor of the softmax temperature per level; above 1 it grows, below 1 it falls (default: 1)",
     )
     tie = "the action when search and descend have equal values (default: descend)"
     if ties:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier._arguments import generator, is_real
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.on_numpy import own_steps
 from pomdp_hier._engines.task import Task
 from pomdp_hier._text import brief
@@ -19,20 +19,21 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 
 BOUNDS = (1e-4, 10.0)
 ENTRIES = 1 << 25
+_LEAST = float(np.finfo(np.float64).tiny)
 
 
 def check_temperature(delta: float, nu: float) -> None:
-    """Raise unless delta is positive and nu at least 1, both finite.
+    """Raise unless delta and nu are positive and finite.
 
     Raises:
         ParameterError: One of them is out of range.
     """
     if not (_is_finite(delta) and delta > 0):
         raise ParameterError(Argument("delta"), f": got {brief(delta)}; expected a positive number, such as 0.01.")
-    if not (_is_finite(nu) and nu >= 1):
+    if not (_is_finite(nu) and nu > 0):
         raise ParameterError(
             Argument("nu"),
-            f": got {brief(nu)}; expected a number of at least 1, the growth of the temperature per level.",
+            f": got {brief(nu)}; expected a positive number, the factor of the temperature per level, such as 1.",
         )
 
 
@@ -43,15 +44,20 @@ def _is_finite(value: object) -> bool:
 def temperatures(levels: npt.ArrayLike, delta: float, nu: float = 1.0) -> Any:
     """Return ``delta_t = delta * nu**t`` per level t (root 0); infinity, the uniform limit, on overflow.
 
+    Temperatures that underflow, for nu below 1, are the smallest positive float: the most similar child is certain.
+
     Example:
         >>> temperatures([0, 1, 100_000], 0.01, 1.1)
         array([0.01 , 0.011,   inf])
+        >>> temperatures([0, 1, 100_000], 0.01, 0.9)
+        array([1.00000000e-002, 9.00000000e-003, 2.22507386e-308])
 
     References:
         Huang, Piao, Moreno and Hurley, equation of guidance.
     """
-    with np.errstate(over="ignore"):
-        return delta * np.power(float(nu), np.asarray(levels, dtype=np.float64))
+    with np.errstate(over="ignore", under="ignore"):
+        found = delta * np.power(float(nu), np.asarray(levels, dtype=np.float64))
+    return np.maximum(found, min(delta, _LEAST))
 
 
 def guidance(similarities: npt.ArrayLike, delta: float, nu: float = 1.0, level: int = 0) -> Floats:
@@ -63,7 +69,7 @@ def guidance(similarities: npt.ArrayLike, delta: float, nu: float = 1.0, level: 
     Args:
         similarities: ``[..., children]``.
         delta: Temperature at the root; positive.
-        nu: Growth of the temperature per level; at least 1.
+        nu: Factor of the temperature per level; positive.
         level: Level of the parent.
 
     Example:
@@ -138,59 +144,84 @@ def most_likely_delta(
         tasks: Names and tasks of the trees, at any temperature.
         bounds, max_entries, random_state: As for `calibrate_delta`.
     """
-    found = {name: _Likelihood(task, max_entries, random_state).maximum(*bounds) for name, task in tasks}
+    found = {name: _calibrated_tree(task, bounds, max_entries, random_state) for name, task in tasks}
     return Calibration(float(np.mean([tree.delta for tree in found.values()])), found, bounds)
 
 
-class _Likelihood:
-    """Differences of child similarities to the correct child on the true paths of a tree, over ``nu**level``."""
+def _calibrated_tree(
+    task: Task, bounds: tuple[float, float], max_entries: int, random_state: int
+) -> TreeCalibration:
+    items = _sampled(task.hierarchy, max_entries, random_state)
+    choices = _true_choices(task, items)
+    delta, at_bound = choices.maximum(*bounds)
+    logs = choices.logs(delta)
+    mean = float(logs.mean()) if len(logs) else float("nan")
+    return TreeCalibration(delta, at_bound, mean, len(logs), len(items))
 
-    def __init__(self, task: Task, max_entries: int, random_state: int) -> None:
-        tree = task.hierarchy
-        items = _sampled(tree, max_entries, random_state)
-        gaps: list[Floats] = [np.empty(0)]
-        counts = [np.empty(0, dtype=np.int64)]
-        for step in own_steps(task, items):
-            chosen = np.flatnonzero((step.counts > 1) & (tree.sizes[step.own] > 1))
-            at = ranges(step.firsts[chosen], step.counts[chosen])
-            correct = np.repeat(step.similarities[step.own_at[chosen]], step.counts[chosen])
-            gaps.append((step.similarities[at] - correct) / task.temperatures[step.level] * task.temperatures[0])
-            counts.append(step.counts[chosen])
-        self.n_items = len(items)
-        self.gaps = np.concatenate(gaps)
-        self.counts = np.concatenate(counts)
-        self.firsts = np.cumsum(self.counts) - self.counts
 
-    def maximum(self, low: float, high: float) -> TreeCalibration:
-        """Return the maximum between the bounds; the upper bound if the likelihood is constant."""
+class ChoiceLikelihood:
+    """Log likelihood of choices among children under guidance, as a function of delta; concave in 1/delta.
+
+    Args:
+        gaps: The similarity of each child minus that of the chosen one, over ``nu**level`` ``[pairs]``.
+        counts: The number of children of each choice ``[choices]``.
+    """
+
+    def __init__(self, gaps: Floats, counts: Ints) -> None:
+        self.gaps, self.counts = gaps, counts
+        self._firsts = np.cumsum(counts) - counts
+
+    def maximum(self, low: float, high: float) -> tuple[float, str]:
+        """Return the maximum between the bounds and ``""``, or a bound and its name; the upper one if constant."""
         if not len(self.counts):
-            return TreeCalibration(high, "upper", float("nan"), 0, self.n_items)
+            return high, "upper"
         # In log delta. A positive slope in 1/delta means a smaller delta.
         if self._slope(np.log(low)) >= 0:
-            delta, at_bound = low, "lower"
-        elif self._slope(np.log(high)) <= 0:
-            delta, at_bound = high, "upper"
-        else:
-            from scipy.optimize import brentq  # slow to import, and not needed by a score
+            return low, "lower"
+        if self._slope(np.log(high)) <= 0:
+            return high, "upper"
+        from scipy.optimize import brentq  # slow to import, and not needed by a score
 
-            root = brentq(self._slope, np.log(low), np.log(high), xtol=1e-10)
-            delta, at_bound = float(np.exp(root)), ""
+        return float(np.exp(brentq(self._slope, np.log(low), np.log(high), xtol=1e-10))), ""
+
+    def logs(self, delta: float) -> Floats:
+        """Return the log probability of each choice, in nats ``[choices]``."""
         top, weights = self._weights(delta)
-        logs = -(top + np.log(np.add.reduceat(weights, self.firsts)))
-        return TreeCalibration(delta, at_bound, float(logs.mean()), len(self.counts), self.n_items)
+        logs: Floats = -(top + np.log(np.add.reduceat(weights, self._firsts))) if len(self.counts) else np.empty(0)
+        return logs
+
+    def slopes(self, delta: float) -> Floats:
+        """Return the derivative of each log probability in 1/delta: chosen minus expected similarity ``[choices]``."""
+        _, weights = self._weights(delta)
+        total = np.add.reduceat(weights, self._firsts)
+        weights *= self.gaps
+        slopes: Floats = -np.add.reduceat(weights, self._firsts) / total
+        return slopes
 
     def _slope(self, log_delta: float) -> float:
-        """Return the derivative of the log likelihood in 1/delta: correct minus expected similarity, over all steps."""
-        _, weights = self._weights(np.exp(log_delta))
-        total = np.add.reduceat(weights, self.firsts)
-        weights *= self.gaps
-        return -float((np.add.reduceat(weights, self.firsts) / total).sum())
+        return float(self.slopes(float(np.exp(log_delta))).sum())
 
     def _weights(self, delta: float) -> tuple[Floats, Floats]:
+        if not len(self.counts):
+            return np.empty(0), np.empty(0)
         scaled = self.gaps / delta
-        top = np.maximum.reduceat(scaled, self.firsts)
+        top = np.maximum.reduceat(scaled, self._firsts)
         scaled -= np.repeat(top, self.counts)
         return top, np.exp(scaled, out=scaled)
+
+
+def _true_choices(task: Task, items: Ints) -> ChoiceLikelihood:
+    """Return the likelihood of the correct children on the true paths of a tree."""
+    tree = task.hierarchy
+    gaps: list[Floats] = [np.empty(0)]
+    counts = [np.empty(0, dtype=np.int64)]
+    for step in own_steps(task, items):
+        chosen = np.flatnonzero((step.counts > 1) & (tree.sizes[step.own] > 1))
+        at = ranges(step.firsts[chosen], step.counts[chosen])
+        correct = np.repeat(step.similarities[step.own_at[chosen]], step.counts[chosen])
+        gaps.append((step.similarities[at] - correct) / task.temperatures[step.level] * task.temperatures[0])
+        counts.append(step.counts[chosen])
+    return ChoiceLikelihood(np.concatenate(gaps), np.concatenate(counts))
 
 
 def _sampled(tree: Hierarchy, max_entries: int, random_state: int) -> Any:

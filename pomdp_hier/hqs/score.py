@@ -88,7 +88,7 @@ def evaluate(
             values it picks a child uniformly at random. 0.01 is the setting in the paper's text. ``"calibrated"`` is
             the maximum-likelihood temperature for where the items are (`calibrate_delta`), reported in ``config``.
             Neither was fitted to people.
-        nu: Growth of the temperature per level, at least 1.
+        nu: Factor of the temperature per level, positive; above 1 it grows.
         tie: Whether to "descend" or to "search" if both have the same value, as at a node with one child.
         policy: ``"one-step"`` (the paper's), ``"optimal"`` (for the agent's model), ``"descend"``, ``"search-root"``,
             ``"hindsight"`` (the best stop on the true path), ``LookAhead(depth)``, a `StoppingRule`, a `Policy`, or a

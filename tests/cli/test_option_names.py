@@ -118,7 +118,7 @@ def test_no_bad_value_of_any_option_is_answered_with_a_name_out_of_python(folder
             "--sample-size: got 2 beside --half-width 0.1; expected one",
         ),
         (["score", "points.csv", "tree.csv", "--delta=0"], "--delta: got 0.0; expected a positive number"),
-        (["score", "points.csv", "tree.csv", "--nu=0.5"], "--nu: got 0.5; expected a number of at least 1"),
+        (["score", "points.csv", "tree.csv", "--nu=0"], "--nu: got 0.0; expected a positive number"),
         (["score", "points.csv", "tree.csv", "--min-df=2"], "--min-df: got an option of text"),
         (["score", "points.csv", "tree.csv", "--text-column=x", "--max-ngram=0"], "--max-ngram: got 0;"),
         (["score", "points.csv", "tree.csv", "--shuffles=9999999"], "--shuffles: got 9999999;"),

@@ -72,7 +72,7 @@ def cases(draw):
     X = draw(oracle.features(tree.n_items))
     options = {
         "delta": draw(st.sampled_from([0.05, 0.2, 1.0])),
-        "nu": draw(st.sampled_from([1.0, 1.3, 1e200])),
+        "nu": draw(st.sampled_from([0.6, 1.0, 1.3, 1e200])),
         "tie": draw(st.sampled_from(["descend", "search"])),
         "enter_own_singleton": draw(st.booleans()),
     }

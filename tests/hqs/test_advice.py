@@ -73,7 +73,7 @@ ADVICE = {  # what is refused: what its message says to do
     "depth of 1.5": (lambda: LookAhead(1.5), "an integer", lambda: LookAhead(1)),
     "delta": (score(delta="hot"), "'calibrated'", score(delta=0.01)),
     "delta of 0": (score(delta=0), "0.01", score(delta=0.01)),
-    "nu": (score(nu=0.5), "at least 1", score(nu=1)),
+    "nu": (score(nu=0), "such as 1", score(nu=1), score(nu=0.5)),
     "reward, number": (score(reward=3), "or None", score(reward=None)),
     "reward, text": (score(reward=lambda size, n: "x"), "Return one", score(reward=lambda size, n: 1 - size / n)),
     "reward, None": (score(reward=lambda size, n: None), "Return one", score(reward=lambda size, n: 1 - size / n)),

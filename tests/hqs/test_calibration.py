@@ -94,7 +94,7 @@ def test_what_cannot_be():
         ({"max_entries": 0}, "max_entries: got 0"),
         ({"max_entries": 1.5}, "max_entries: got 1.5"),
         ({"similarity": "cosinus"}, "similarity: got 'cosinus'"),
-        ({"nu": 0.5}, "nu: got 0.5"),
+        ({"nu": 0.0}, "nu: got 0.0"),
     ],
 )
 def test_what_cannot_be_is_named(options, words):

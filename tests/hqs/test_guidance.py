@@ -34,8 +34,14 @@ def test_deltas_that_are_no_temperature(delta):
         check_temperature(delta, 1.0)
 
 
-@pytest.mark.parametrize("nu", [0.9, np.nan, np.inf])
-def test_nus_that_cool_down(nu):
+def test_a_nu_below_1_cools_down_to_certainty():
+    assert guidance([0.0, np.log(2.0)], 2.0, 0.5, level=1)[1] == pytest.approx(2 / 3)
+    assert guidance([0.0, 1e-9], 0.01, 0.5, level=10_000).tolist() == [0.0, 1.0]
+    assert guidance([1.0, 1.0], 0.01, 0.5, level=10_000).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("nu", [0.0, -0.5, np.nan, np.inf])
+def test_nus_that_are_no_factor(nu):
     with pytest.raises(ParameterError, match="nu: got"):
         guidance([1.0], 0.1, nu)
 
