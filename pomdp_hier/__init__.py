@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pomdp_hier.pomdp.pomdp_file import read_pomdp, write_pomdp
     from pomdp_hier.pomdp.problem import POMDP
     from pomdp_hier.pomdp.spaces import Action, Observation, State
+    from pomdp_hier.searches import fit_delta, predicted_and_observed, read_searches
     from pomdp_hier.simulation import compare_policies, policy_value, simulate
 
 __all__ = [
@@ -53,12 +54,15 @@ __all__ = [
     "evaluate",
     "expected_search_length",
     "find_misfiled",
+    "fit_delta",
     "hqs_samples",
     "hqs_score",
     "improve",
     "load_features",
     "policy_value",
+    "predicted_and_observed",
     "read_pomdp",
+    "read_searches",
     "simulate",
     "solve",
     "three_node",
@@ -85,6 +89,7 @@ _HOMES = {
     "pomdp_hier.pomdp.pomdp_file": "read_pomdp write_pomdp",
     "pomdp_hier.pomdp.problem": "POMDP",
     "pomdp_hier.pomdp.spaces": "Action Observation State",
+    "pomdp_hier.searches": "fit_delta predicted_and_observed read_searches",
     "pomdp_hier.simulation": "compare_policies policy_value simulate",
 }
 

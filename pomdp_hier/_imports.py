@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from pomdp_hier._text import brief
 from pomdp_hier.errors import MissingExtraError
 
 
@@ -71,6 +72,27 @@ def from_extra(extra: str, module: str, why: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise MissingExtraError(f"{why}. Install it: pip install 'pomdp-hier[{extra}]'") from error
+
+
+def as_frame(columns: Mapping[str, Any], backend: str) -> Any:
+    """Return columns as a data frame of ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
+
+    Raises:
+        MissingExtraError: The data frame library or narwhals is not installed.
+
+    Example:
+        >>> as_frame({"node": [1, 2], "share": [0.5, 1.0]}, "pandas")["share"].tolist()
+        [0.5, 1.0]
+    """
+    try:
+        import narwhals as nw
+
+        return nw.from_dict(dict(columns), backend=backend).to_native()  # type: ignore[arg-type]
+    except ImportError as error:
+        raise MissingExtraError(
+            f"to_frame({brief(backend)}) needs narwhals and {backend}. "
+            "Install them with: pip install 'pomdp-hier[frames]'"
+        ) from error
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -1,12 +1,12 @@
-"""Weighted means, and confidence intervals of a mean: Student's t, and its extension for rare values."""
+"""Weighted means, and confidence intervals: Student's t, for rare values, of shares, and by bootstrap."""
 
 import math
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import ndtr, stdtrit
+from scipy.special import betaincinv, ndtr, stdtrit
 
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arrays import Floats, Ints
 
 
 def mean_interval(
@@ -183,3 +183,63 @@ def effective_number(weights: Floats) -> float:
     """
     scaled = weights / weights.max()
     return math.fsum(scaled) ** 2 / math.fsum(scaled**2)
+
+
+def share_interval(hits: Ints, n: Ints, confidence: float) -> tuple[Floats, Floats]:
+    """Return Clopper and Pearson's exact intervals of shares, elementwise; 0 to 1 without trials.
+
+    Args:
+        hits: The numbers of hits.
+        n: The numbers of trials.
+        confidence: The confidence level, in (0, 1).
+
+    Example:
+        >>> low, high = share_interval(np.array([0, 3]), np.array([10, 10]), 0.95)
+        >>> low.round(4).tolist(), high.round(4).tolist()
+        ([0.0, 0.0667], [0.3085, 0.6525])
+
+    References:
+        Clopper and Pearson (1934), The use of confidence or fiducial limits illustrated in the case of the binomial.
+    """
+    hits, n = np.asarray(hits, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    alpha = (1 - float(confidence)) / 2
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), n - hits + 1, alpha), 0.0)
+    high = np.where(hits < n, betaincinv(hits + 1, np.maximum(n - hits, 1), 1 - alpha), 1.0)
+    return low, high
+
+
+def resampled(n: int, samples: int, rng: np.random.Generator) -> Floats:
+    """Return how often each of n units is drawn in each bootstrap sample ``[samples, n]``.
+
+    Example:
+        >>> resampled(5, 2, np.random.default_rng(0)).sum(axis=1).tolist()
+        [5.0, 5.0]
+    """
+    return rng.multinomial(n, np.full(n, 1 / n), size=samples).astype(np.float64)
+
+
+def bootstrap_interval(values: Floats, n: int, confidence: float) -> tuple[float, float]:
+    """Return the expanded percentile interval of bootstrap values; NaN for fewer than two units.
+
+    Percentiles of a bootstrap over n units are too narrow by about ``sqrt((n - 1) / n)`` and by the normal
+    distribution in place of Student's t. The expanded ones correct both.
+
+    Args:
+        values: One value per bootstrap sample; NaN is left out.
+        n: The number of units that were resampled.
+        confidence: The confidence level, in (0, 1).
+
+    Example:
+        >>> draws = np.random.default_rng(0).normal(size=100_000)
+        >>> [round(end, 1) for end in bootstrap_interval(draws, 1000, 0.95)]
+        [-2.0, 2.0]
+
+    References:
+        Hesterberg (2015), What teachers should know about the bootstrap, The American Statistician 69.
+    """
+    known = values[~np.isnan(values)]
+    if n < 2 or not len(known):
+        return math.nan, math.nan
+    reach = math.sqrt(n / (n - 1)) * float(stdtrit(n - 1, (1 + float(confidence)) / 2))
+    low, high = np.quantile(known, [float(ndtr(-reach)), float(ndtr(reach))])
+    return float(low), float(high)

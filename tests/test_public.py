@@ -15,9 +15,9 @@ FRONTS = {  # what users call or construct; a front grows here, on purpose
     "pomdp_hier": (
         "POMDP RTBSS Action AndOrTree BayesUpdater Belief BeliefUpdater Hierarchy Observation "
         "ObservationModel RewardModel State TransitionModel __version__ appraise check_problem compare "
-        "compare_policies compare_updaters diagnose evaluate expected_search_length find_misfiled hqs_samples "
-        "hqs_score improve load_features policy_value read_pomdp simulate solve three_node value_iteration verify "
-        "write_pomdp"
+        "compare_policies compare_updaters diagnose evaluate expected_search_length find_misfiled fit_delta "
+        "hqs_samples hqs_score improve load_features policy_value predicted_and_observed read_pomdp read_searches "
+        "simulate solve three_node value_iteration verify write_pomdp"
     ),
     "pomdp_hier.pomdp": "ObservationModel RewardModel TransitionModel to_agent to_environment",
     "pomdp_hier.beliefs": "BeliefUpdater ParticleUpdater TabularUpdater assert_updaters_agree",
@@ -47,6 +47,7 @@ FRONTS = {  # what users call or construct; a front grows here, on purpose
         "hqs_scorer score_by_levels suggest_moves"
     ),
     "pomdp_hier.improvement": "apply_edits improve",
+    "pomdp_hier.searches": "fit_delta predicted_and_observed read_searches",
     "pomdp_hier.distributed": "evaluate_distributed",
     "pomdp_hier.report": (
         "draw_action_regions draw_alpha_vectors draw_and_or draw_backups draw_belief_simplex "

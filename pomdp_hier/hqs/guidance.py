@@ -37,6 +37,28 @@ def check_temperature(delta: float, nu: float) -> None:
         )
 
 
+def check_bounds(bounds: Any) -> tuple[float, float]:
+    """Return the bounds of a search for delta as two floats.
+
+    Raises:
+        ParameterError: They are not two increasing positive numbers.
+
+    Example:
+        >>> check_bounds([1e-3, 1])
+        (0.001, 1.0)
+    """
+    try:
+        low, high = map(float, bounds)
+    except (TypeError, ValueError):
+        low = high = 0.0
+    if not 0 < low < high < np.inf:
+        raise ParameterError(
+            f"bounds: got {brief(bounds)}; expected "
+            f"two positive numbers, the smaller first. Pass, for example, {BOUNDS}."
+        )
+    return low, high
+
+
 def _is_finite(value: object) -> bool:
     return is_real(value) and math.isfinite(value)
 
@@ -148,9 +170,7 @@ def most_likely_delta(
     return Calibration(float(np.mean([tree.delta for tree in found.values()])), found, bounds)
 
 
-def _calibrated_tree(
-    task: Task, bounds: tuple[float, float], max_entries: int, random_state: int
-) -> TreeCalibration:
+def _calibrated_tree(task: Task, bounds: tuple[float, float], max_entries: int, random_state: int) -> TreeCalibration:
     items = _sampled(task.hierarchy, max_entries, random_state)
     choices = _true_choices(task, items)
     delta, at_bound = choices.maximum(*bounds)
@@ -165,10 +185,12 @@ class ChoiceLikelihood:
     Args:
         gaps: The similarity of each child minus that of the chosen one, over ``nu**level`` ``[pairs]``.
         counts: The number of children of each choice ``[choices]``.
+        prior_odds: The log probability of each child minus that of the chosen one at infinite temperature ``[pairs]``;
+            uniform by default.
     """
 
-    def __init__(self, gaps: Floats, counts: Ints) -> None:
-        self.gaps, self.counts = gaps, counts
+    def __init__(self, gaps: Floats, counts: Ints, prior_odds: Floats | None = None) -> None:
+        self.gaps, self.counts, self._prior_odds = gaps, counts, prior_odds
         self._firsts = np.cumsum(counts) - counts
 
     def maximum(self, low: float, high: float) -> tuple[float, str]:
@@ -198,13 +220,20 @@ class ChoiceLikelihood:
         slopes: Floats = -np.add.reduceat(weights, self._firsts) / total
         return slopes
 
+    def log_odds(self, delta: float) -> Floats:
+        """Return the log probability of each child minus that of the chosen one ``[pairs]``."""
+        odds = self.gaps / delta
+        if self._prior_odds is not None:
+            odds += self._prior_odds
+        return odds
+
     def _slope(self, log_delta: float) -> float:
         return float(self.slopes(float(np.exp(log_delta))).sum())
 
     def _weights(self, delta: float) -> tuple[Floats, Floats]:
         if not len(self.counts):
             return np.empty(0), np.empty(0)
-        scaled = self.gaps / delta
+        scaled = self.log_odds(delta)
         top = np.maximum.reduceat(scaled, self._firsts)
         scaled -= np.repeat(top, self.counts)
         return top, np.exp(scaled, out=scaled)

@@ -18,7 +18,7 @@ from pomdp_hier.features.items import ItemFeatures, item_features
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.node_names import warn_user
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.guidance import BOUNDS, ENTRIES, Calibration, most_likely_delta, temperatures
+from pomdp_hier.hqs.guidance import BOUNDS, ENTRIES, Calibration, check_bounds, most_likely_delta, temperatures
 from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.settings import Run, Settings, read_settings
@@ -258,15 +258,7 @@ def calibrate_delta(
     References:
         Guo, Pleiss, Sun, Weinberger (2017), On calibration of modern neural networks, ICML (temperature scaling).
     """
-    try:
-        low, high = map(float, bounds)
-    except (TypeError, ValueError):
-        low = high = 0.0
-    if not 0 < low < high < np.inf:
-        raise ParameterError(
-            f"bounds: got {brief(bounds)}; expected "
-            f"two positive numbers, the smaller first. Pass, for example, {BOUNDS}."
-        )
+    low, high = check_bounds(bounds)
     check_integer("max_entries", max_entries, 1)
     settings = Settings(similarity=similarity, nu=nu, enter_own_singleton=enter_own_singleton)
     trees = as_trees(hierarchy)

@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from pomdp_hier._arguments import check_level
 from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._imports import as_frame
 from pomdp_hier._intervals import effective_number, weighted_mean
-from pomdp_hier._text import brief
-from pomdp_hier.errors import MissingExtraError
 from pomdp_hier.hqs.sampling import Sample
 
 
@@ -136,16 +135,7 @@ class ItemScores:
         Raises:
             MissingExtraError: If the data frame library or narwhals is not installed.
         """
-        try:
-            import narwhals as nw
-
-            columns = {"item": self.sampled_items, **self.columns()}
-            return nw.from_dict(columns, backend=backend).to_native()
-        except ImportError as error:
-            raise MissingExtraError(
-                f"to_frame({brief(backend)}) needs narwhals and {backend}. "
-                "Install them with: pip install 'pomdp-hier[frames]'"
-            ) from error
+        return as_frame({"item": self.sampled_items, **self.columns()}, backend)
 
     @property
     def value_range(self) -> tuple[float, float]:
