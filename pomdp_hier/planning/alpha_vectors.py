@@ -1,4 +1,4 @@
-"""Alpha vectors: maxima of linear functions of the belief, and which of the vectors are best at some belief."""
+"""Alpha vectors: maxima of linear functions of the belief, which of them are best at some belief, and where."""
 
 from collections import deque
 from collections.abc import Hashable
@@ -91,6 +91,85 @@ def illegal_at_leaf(name: str, state: Any) -> PlanningError:
         f"leaf_value: got {name}, which is not legal at a leaf belief (its first state: {brief(state)}); expected "
         "legal actions at every leaf. Pass 'zero', 'immediate', or a callable."
     )
+
+
+def envelope(ends: Floats) -> list[tuple[float, float, int]]:
+    """Return the pieces ``(start, end, k)`` of the upper envelope of lines over [0, 1].
+
+    A border is where the two values tie, computed from the vectors. Of equal lines the first has the piece.
+
+    Args:
+        ends: ``[K, 2]``, the values of each line at 0 and at 1; -inf for a line to leave out.
+
+    Example:
+        >>> envelope(np.array([[1.0, 0.0], [0.0, 3.0]]))
+        [(0.0, 0.25, 0), (0.25, 1.0, 1)]
+    """
+    usable = np.flatnonzero(np.isfinite(ends).all(axis=1))
+    if not len(usable):
+        return []
+    left, slope = ends[usable, 0], ends[usable, 1] - ends[usable, 0]
+    now, start = int(np.lexsort((-slope, -left))[0]), 0.0
+    pieces = []
+    while True:
+        steeper = np.flatnonzero(slope > slope[now])
+        ties = np.maximum((left[now] - left[steeper]) / (slope[steeper] - slope[now]), start)
+        end = float(ties.min(initial=1.0))
+        if end > start or (end == 1.0 and not pieces):
+            pieces.append((start, end, int(usable[now])))
+        if end >= 1.0:
+            return pieces
+        first = steeper[ties == end]
+        now, start = int(first[np.argmax(slope[first])]), end
+
+
+def best_regions(corners: Floats) -> list[tuple[int, Floats]]:
+    """Return the polygon in which each vector is best over a triangle of beliefs, for vectors that are best somewhere.
+
+    A polygon is the triangle cut by the lines on which the vector ties with another. Of equal vectors the first counts.
+
+    Args:
+        corners: ``[K, 3]``, the value of each vector at the three corners; -inf for one to leave out.
+
+    Returns:
+        Pairs of a vector's position and ``[m, 3]``, the weights of the corners at the polygon's vertices.
+
+    Example:
+        >>> (_, whole), (_, upper) = best_regions(np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 2.0]]))
+        >>> upper.tolist()
+        [[0.5, 0.0, 0.5], [0.0, 0.5, 0.5], [0.0, 0.0, 1.0]]
+    """
+    usable = np.flatnonzero(np.isfinite(corners).all(axis=1))
+    if not len(usable):
+        return []
+    _, first = np.unique(corners[usable], axis=0, return_index=True)
+    usable = usable[np.sort(first)]
+    values = corners[usable]
+    least = 1e-12 * (float(np.abs(values).max()) or 1.0)
+    found = []
+    for k, row in enumerate(values):
+        polygon = np.eye(3)
+        while len(polygon) >= 3:
+            behind = polygon @ (row - values).T
+            worst = int(behind.min(axis=0).argmin())
+            if behind[:, worst].min() >= -least:
+                break
+            polygon = _cut(polygon, polygon @ (row - values[worst]))
+        if len(polygon) >= 3:
+            found.append((int(usable[k]), polygon))
+    return found
+
+
+def _cut(polygon: Floats, height: Floats) -> Floats:
+    """Return the part of a convex polygon where a linear function, given at its vertices, is not negative."""
+    kept: list[Floats] = []
+    for i, point in enumerate(polygon):
+        before, h, g = polygon[i - 1], float(height[i]), float(height[i - 1])
+        if (h > 0 > g) or (h < 0 < g):
+            kept.append(before + (point - before) * (g / (g - h)))
+        if h >= 0:
+            kept.append(point)
+    return np.array(kept).reshape(-1, 3)
 
 
 class Points:

@@ -1,7 +1,7 @@
 """Figures with matplotlib (extra ``plot``), and reports as single HTML files."""
 
+from pomdp_hier.report.action_regions import draw_action_regions
 from pomdp_hier.report.belief_plots import (
-    draw_action_regions,
     draw_alpha_vectors,
     draw_backups,
     draw_belief_simplex,

@@ -1,7 +1,7 @@
 """Figures of beliefs: over an episode, in the simplex, and with the values above them."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,10 @@ from pomdp_hier._arguments import check_integer, check_kind
 from pomdp_hier._arrays import Floats
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.planning.policies import as_policy, decided
+from pomdp_hier.planning.alpha_vectors import envelope
 from pomdp_hier.planning.value_iteration import FiniteHorizonSolution
 from pomdp_hier.pomdp.belief import Belief, as_belief
-from pomdp_hier.pomdp.problem import POMDP, require_problem
+from pomdp_hier.report.action_regions import corner_beliefs, line_label
 from pomdp_hier.report.elements import BLUE, CYCLE, GREY, INK, ORANGE, TRIANGLE, draw_triangle, figure_text, new_axes
 
 if TYPE_CHECKING:
@@ -174,214 +174,123 @@ def draw_alpha_vectors(
     vectors: Any,
     *,
     actions: Sequence[Any] | None = None,
-    states: Sequence[Any] = ("state 0", "state 1"),
+    states: Sequence[Any] | None = None,
+    between: Sequence[Any] | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw the alpha vectors of a two-state problem and their upper envelope, the value function.
+    """Draw alpha vectors over a line of beliefs, and their upper envelope, the value function.
+
+    Dotted lines mark the beliefs at which the best action changes, where two vectors tie.
 
     Args:
-        vectors: ``[K, 2]``, the value of each vector in the two states.
+        vectors: ``[K, S]``, the value of each vector in each state; -inf where a plan is not legal. A vector that is
+            not legal on the line is left out.
         actions: ``[K]``, the action of each vector; where given, the envelope is coloured and named by them.
-        states: The two states' names; the horizontal axis is the probability of the second.
+        states: The names of the states, in the order of the columns.
+        between: The two beliefs at the ends of the line, as beliefs over ``states`` or as S probabilities; by default
+            the two states of a problem with two.
         ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: The vectors are not finite numbers over two states, or the actions are not as many.
+        ParameterError: The vectors are not numbers ``[K, S]``, actions, states or beliefs do not fit them, or there are
+            more than two states and no ``between``.
         MissingExtraError: Matplotlib is not installed.
 
     Example:
         >>> ax = draw_alpha_vectors([[1, 0], [0, 1]], actions=["stay", "go"], states=["left", "right"])
         >>> ax.get_xlabel()
         'probability of right'
+        >>> ends = {"a": 1}, {"b": 0.5, "c": 0.5}
+        >>> draw_alpha_vectors([[1, 0, 0], [0, 1, 1]], states="abc", between=ends).get_xlabel()
+        'from a: 1 to b: .5, c: .5'
 
     References:
         Kaelbling, Littman and Cassandra (1998), section 4.1.
     """
-    try:
-        array = np.asarray(vectors, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"vectors: got {brief(vectors)}; expected numbers [K, 2]. Pass value_iteration(...).vectors."
-        ) from error
-    if array.ndim != 2 or array.shape[1] != 2 or not len(array):
-        raise ParameterError(
-            f"vectors: got shape {array.shape}; expected [K, 2], one row per alpha vector over two states"
-        )
+    array = _vectors(vectors)
+    size = array.shape[1]
     if actions is not None and len(actions) != len(array):
         raise ParameterError(f"actions: got {len(actions)}; expected {len(array)}, one per vector")
-    if len(states) != 2:
-        raise ParameterError(f"states: got {len(states)}; expected the names of two states")
-    if not np.isfinite(array).all():
-        raise ParameterError("vectors: got infinite values or NaN; expected finite numbers")
+    if states is not None and len(states) != size:
+        raise ParameterError(f"states: got {len(states)}; expected {size} names, one per column of the vectors")
+    names = tuple(f"state {k}" for k in range(size)) if states is None else tuple(states)
+    if between is None:
+        if size != 2:
+            raise ParameterError(
+                f"vectors: got {size} states; expected 2, or a line of beliefs. Pass between=(belief, belief)."
+            )
+        between = [Belief.certain(name) for name in names]
+    corners = corner_beliefs(between, names, (2,))
+    weights = np.array([[float(corner[name]) for name in names] for corner in corners])
+    support = weights.any(axis=0)
+    ends = _product(array, weights.T)
+    ends[~np.isfinite(array[:, support]).all(axis=1)] = -np.inf
+    pieces = envelope(ends)
+    if not pieces:
+        raise ParameterError("vectors: got -inf for each on this line; expected one that is legal at all its beliefs")
     ax = new_axes(ax, width=5.6, height=3.8)
-    grid = np.linspace(0, 1, 2001)
-    values = np.outer(array[:, 0], 1 - grid) + np.outer(array[:, 1], grid)
-    best = values.argmax(axis=0)
-    for row in values:
-        ax.plot(grid, row, color="#c6ccd2", lw=0.9, zorder=1)
-    names = [figure_text(a) for a in actions] if actions is not None else [f"vector {k}" for k in range(len(array))]
-    colours = {name: CYCLE[k % len(CYCLE)] for k, name in enumerate(dict.fromkeys(names[k] for k in np.unique(best)))}
-    breaks = np.flatnonzero(np.diff(best)) + 1
+    for row in ends[np.isfinite(ends[:, 0])]:
+        ax.plot([0, 1], row, color="#c6ccd2", lw=0.9, zorder=1)
+    labels = [figure_text(a) for a in actions] if actions is not None else [f"vector {k}" for k in range(len(array))]
+    colours = {name: CYCLE[k % len(CYCLE)] for k, name in enumerate(dict.fromkeys(labels[k] for *_, k in pieces))}
     drawn: set[str] = set()
-    for piece in np.split(np.arange(len(grid)), breaks):
-        name = names[best[piece[0]]]
-        span = np.append(piece, min(piece[-1] + 1, len(grid) - 1))
-        label = name if name not in drawn else None
-        drawn.add(name)
-        ax.plot(grid[span], values.max(axis=0)[span], color=colours[name], lw=2.8, label=label, zorder=3)
-    top = values.max()
-    bottom = values.max(axis=0).min()
+    for start, end, k in pieces:
+        value = ends[k, 0] + (ends[k, 1] - ends[k, 0]) * np.array([start, end])
+        label = None if labels[k] in drawn else labels[k]
+        drawn.add(labels[k])
+        ax.plot([start, end], value, color=colours[labels[k]], lw=2.8, label=label, zorder=3, solid_capstyle="butt")
+    top = ends[np.isfinite(ends)].max()
+    bottom = min(ends[k, 0] + (ends[k, 1] - ends[k, 0]) * x for start, end, k in pieces for x in (start, end))
     room = (top - bottom or 1.0) * 0.35
     ax.set(xlim=(0, 1), ylim=(bottom - room, top + 0.1 * room))
-    ax.set(xlabel=f"probability of {figure_text(states[1])}", ylabel="value")
+    _mark_borders(ax, [one[1] for one, other in pairwise(pieces) if labels[one[2]] != labels[other[2]]])
+    ax.set(xlabel=line_label(corners), ylabel="value")
     ax.legend(frameon=False, title="action" if actions is not None else None)
     return ax
 
 
-_BISECTIONS = 40
-_NOTHING = object()  # where the process is over
-
-
-def draw_action_regions(
-    policy: Any,
-    problem: POMDP,
-    *,
-    states: Sequence[Any] | None = None,
-    resolution: int | None = None,
-    ax: "Axes | None" = None,
-) -> "Axes":
-    """Draw the action of a policy at each belief over two or three states.
-
-    Two states make a band, with the beliefs where the action changes located by bisection and labelled; three make a
-    triangle. Terminal beliefs are left blank. The actions have the same colours for every policy of
-    a problem, so that two drawings can be compared.
-
-    Args:
-        policy: Any policy: a planner, what `value_iteration` returned, ``Solution.policy``, a function.
-        problem: The problem.
-        states: The two or three states, from left to right (and up), if the problem has more; beliefs are over these.
-        resolution: Into how many parts a side is cut: 400 for two states and 48 for three by default. A region that is
-            narrower than a part may be missed.
-        ax: Where to draw; a new figure by default.
-
-    Raises:
-        ParameterError: There are fewer than two or more than three states, or some are not the problem's.
-        PlanningError: The policy chose an action that is not legal.
-        MissingExtraError: Matplotlib is not installed.
-
-    Example:
-        >>> from pomdp_hier.planning.value_iteration import value_iteration
-        >>> from pomdp_hier.problems import tiger
-        >>> ax = draw_action_regions(value_iteration(tiger(), 1), tiger())
-        >>> [text.get_text() for text in ax.texts[:2]]
-        ['0.1000', '0.9000']
-
-    References:
-        Kaelbling, Littman and Cassandra (1998), section 4.2.
-    """
-    require_problem(problem, "draw_action_regions")
-    chosen = tuple(problem.states if states is None else states)
-    if len(chosen) not in (2, 3) or len(set(chosen)) != len(chosen):
+def _vectors(vectors: Any) -> Floats:
+    """Return the vectors as an array ``[K, S]`` of numbers and -inf."""
+    try:
+        array = np.asarray(vectors, dtype=np.float64)
+    except (TypeError, ValueError) as error:
         raise ParameterError(
-            f"states: got {brief(chosen)}; expected 2 different states for a band, or 3 for a triangle. Pass "
-            "states=[...]."
-        )
-    stray = next((s for s in chosen if s not in problem.states), None)
-    if stray is not None:
-        raise ParameterError(f"states: got {brief(stray)}; expected states of the problem")
-    if resolution is None:
-        resolution = 400 if len(chosen) == 2 else 48
-    check_integer("resolution", resolution, 2)
-    decider = as_policy(policy)
-
-    def action(weights: Iterable[float]) -> Any:
-        belief = Belief({s: w for s, w in zip(chosen, map(float, weights), strict=True) if w > 0})
-        return _NOTHING if problem.is_terminal_belief(belief) else decided(decider, problem, belief).action
-
-    colours = {a: CYCLE[k % len(CYCLE)] for k, a in enumerate(problem.all_actions)}
-    if len(chosen) == 2:
-        return _draw_band(action, chosen, colours, resolution, ax)
-    return _draw_triangle(action, chosen, colours, resolution, ax)
+            f"vectors: got {brief(vectors)}; expected numbers [K, S]. Pass value_iteration(...).vectors."
+        ) from error
+    if array.ndim != 2 or not array.size:
+        raise ParameterError(f"vectors: got shape {array.shape}; expected [K, S], one row per alpha vector")
+    if np.isnan(array).any() or (array == np.inf).any():
+        raise ParameterError("vectors: got infinite values or NaN; expected numbers, or -inf where not legal")
+    return array
 
 
-def _draw_band(
-    action: Callable[[Iterable[float]], Any],
-    states: Sequence[Any],
-    colours: dict[Any, str],
-    parts: int,
-    ax: "Axes | None",
-) -> "Axes":
-    """Draw the regions of two states as a band over the probability of the second."""
-    ax = new_axes(ax, width=6.4, height=1.7)
-
-    def at(p: float) -> Any:
-        return action((1 - p, p))
-
-    grid = np.linspace(0, 1, parts + 1)
-    taken = [at(p) for p in grid]
-    regions = [[0.0, 1.0, taken[0]]]
-    for (low, before), (high, after) in pairwise(zip(grid.tolist(), taken, strict=True)):
-        if after == before:
-            continue
-        for _ in range(_BISECTIONS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if at(middle) == before else (low, middle)
-        regions[-1][1] = high
-        regions.append([high, 1.0, after])
-    for _, end, _ in regions[:-1]:
-        ax.text(end, 1.06, f"{end:z.4f}", fontsize=8, color=INK, ha="center", va="bottom", rotation=35)
-        ax.plot([end, end], [0, 1.04], color=INK, lw=0.8)
-    drawn: set[Any] = set()
-    for start, end, name in regions:
-        if name is not _NOTHING:
-            label = None if name in drawn else figure_text(str(name))
-            drawn.add(name)
-            ax.fill_between([start, end], 0, 1, color=colours[name], lw=0, label=label)
-    ax.set(xlim=(0, 1), ylim=(0, 1.5), yticks=[], xlabel=f"probability of {figure_text(str(states[1]))}")
-    ax.spines["left"].set_visible(False)
-    if drawn:
-        ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.4))
-    return ax
+def _product(vectors: Floats, weights: Floats) -> Floats:
+    """Return the values at the beliefs ``[S, m]``; 0 times -inf counts as 0."""
+    values: Floats = np.where(np.isfinite(vectors), vectors, 0.0) @ weights
+    return values
 
 
-def _draw_triangle(
-    action: Callable[[Iterable[float]], Any],
-    states: Sequence[Any],
-    colours: dict[Any, str],
-    parts: int,
-    ax: "Axes | None",
-) -> "Axes":
-    """Draw the regions of three states: ``parts ** 2`` small triangles, each with the action at its centre."""
-    ax = new_axes(ax, width=5.8, height=4.6)
-    cells: dict[Any, list[Floats]] = {}
-    for i in range(parts):
-        for j in range(parts - i):
-            # A small triangle with its point up, and below the last row the one beside it with its point down.
-            corners = [(i, j), (i + 1, j), (i, j + 1)]
-            for place in (corners, [(i + 1, j), (i + 1, j + 1), (i, j + 1)])[: 2 if i + j < parts - 1 else 1]:
-                weights = np.array([(parts - a - b, a, b) for a, b in place]) / parts
-                cells.setdefault(action(weights.mean(axis=0)), []).append(weights @ TRIANGLE)
-    from matplotlib.collections import PolyCollection
-
-    for name, colour in colours.items():
-        if name in cells:
-            ax.add_collection(PolyCollection(cells[name], facecolor=colour, edgecolor=colour, lw=0.3))
-            ax.scatter([], [], marker="s", s=60, color=colour, label=figure_text(str(name)))
-    draw_triangle(ax, states, GREY)
-    if set(cells) != {_NOTHING}:
-        ax.legend(frameon=False, loc="upper right", bbox_to_anchor=(1.08, 1.0))
-    return ax
+def _mark_borders(ax: "Axes", borders: Sequence[float]) -> None:
+    """Mark up to eight borders by dotted lines with their positions at the foot."""
+    foot = ax.get_ylim()[0]
+    for x in borders[:8]:
+        ax.axvline(x, color=INK, lw=0.8, ls=":", zorder=2)
+        free = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}
+        ax.text(x, foot, f"{x:z.4f}", fontsize=7.5, color=INK, ha="center", va="bottom", rotation=90, bbox=free)
 
 
-def draw_backups(plan: FiniteHorizonSolution, *, steps: Sequence[int] | None = None) -> "list[Axes]":
-    """Draw the alpha vectors of a two-state problem, one panel per backup.
+def draw_backups(
+    plan: FiniteHorizonSolution, *, steps: Sequence[int] | None = None, between: Sequence[Any] | None = None
+) -> "list[Axes]":
+    """Draw the alpha vectors over a line of beliefs, one panel per backup.
 
     Args:
         plan: What `value_iteration` returned.
         steps: The numbers of steps to go, a panel each; by default the first six backups.
+        between: The two beliefs at the ends of the line; by default the two states of a problem with two.
 
     Raises:
-        ParameterError: It is no such plan, does not have two states, or has fewer steps.
+        ParameterError: It is not such a plan, has fewer steps, or more than two states and no ``between``.
         MissingExtraError: Matplotlib is not installed.
 
     Example:
@@ -399,10 +308,12 @@ def draw_backups(plan: FiniteHorizonSolution, *, steps: Sequence[int] | None = N
         check_integer("steps", step, 1)
         if step > plan.horizon:
             raise ParameterError(f"steps: got {step}; expected at most {plan.horizon}, the horizon of the plan")
-    if not steps or len(plan.compiled.states) != 2:
+    if not steps:
+        raise ParameterError("steps: got none; expected one or more, a panel each")
+    if len(plan.compiled.states) != 2 and between is None:
         raise ParameterError(
-            f"plan: got {len(plan.compiled.states)} states and {len(steps)} steps; expected 2 states, and a panel "
-            "per step"
+            f"plan: got {len(plan.compiled.states)} states; expected 2, or a line of beliefs. Pass between=(belief, "
+            "belief)."
         )
     columns = min(len(steps), 3)
     rows = math.ceil(len(steps) / columns)
@@ -413,7 +324,7 @@ def draw_backups(plan: FiniteHorizonSolution, *, steps: Sequence[int] | None = N
     for k, step in enumerate(steps):
         ax = new_axes(figure.add_subplot(rows, columns, k + 1))
         rest = plan.at_step(plan.horizon - step)
-        draw_alpha_vectors(rest.vectors, actions=rest.actions, states=plan.compiled.states, ax=ax)
+        draw_alpha_vectors(rest.vectors, actions=rest.actions, states=plan.compiled.states, between=between, ax=ax)
         ax.set_title(f"{counted(step, 'step')} to go: {counted(len(rest.vectors), 'vector')}", fontsize=10)
         legend = ax.get_legend()
         if k and legend is not None:  # one is enough

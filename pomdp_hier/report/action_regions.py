@@ -1,0 +1,389 @@
+"""The action of a policy over a line or a triangle of beliefs, with borders where actions tie."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pomdp_hier._arguments import check_integer
+from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._text import brief, counted
+from pomdp_hier.errors import ModelError, ParameterError, PlanningError
+from pomdp_hier.planning.alpha_vectors import best_regions, envelope
+from pomdp_hier.planning.controllers.controller import FiniteStateController
+from pomdp_hier.planning.point_based.solution import Solution, SolutionPolicy
+from pomdp_hier.planning.policies import AlphaVectorPolicy, as_policy, decided
+from pomdp_hier.planning.value_iteration import FiniteHorizonSolution
+from pomdp_hier.pomdp.belief import Belief, as_belief
+from pomdp_hier.pomdp.problem import POMDP, require_problem
+from pomdp_hier.report.elements import CYCLE, GREY, INK, TRIANGLE, draw_triangle, figure_text, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_DIGITS = 12  # of the values beside the greatest
+_BISECTIONS = 40  # of a line: to the last digit of a float
+_CORNER_BISECTIONS = 14  # of the side of a small triangle: to a thousandth of a pixel
+_NOTHING = object()  # no action: the belief is terminal, or no plan is legal
+_INSIDE = 1e-9  # how far beliefs are moved inside
+_SHORTEST = 1e-7  # of a piece of a line
+_LABELS = 5  # the most borders of a side that are labelled
+
+
+def draw_action_regions(
+    policy: Any,
+    problem: POMDP,
+    *,
+    states: Sequence[Any] | None = None,
+    between: Sequence[Any] | None = None,
+    resolution: int | None = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw the action of a policy at each belief of a line or of a triangle.
+
+    Two ends make a band, three corners a triangle. For a policy of alpha vectors the borders are computed from the
+    vectors that tie. For any other policy they are located by bisection between the beliefs of a grid. A label is the
+    share of the right or upper end of its side. Terminal beliefs are left blank. The actions have the same colours
+    for every policy of a problem, so that two drawings can be compared.
+
+    Args:
+        policy: Any policy: a planner, a solution, what `value_iteration` returned, a function.
+        problem: The problem.
+        states: The two or three states at the ends, from left to right (and up); by default all of them.
+        between: In place of states, two or three beliefs.
+        resolution: For policies without alpha vectors: into how many parts a side is cut, by default 400 for a line and
+            48 for a triangle. A region that is narrower than a part may be missed.
+        ax: Where to draw; a new figure by default.
+
+    Raises:
+        ParameterError: There are fewer than two or more than three ends, or some are not the problem's.
+        PlanningError: The policy chose an action that is not legal.
+        MissingExtraError: Matplotlib is not installed.
+
+    Example:
+        >>> from pomdp_hier.planning.value_iteration import value_iteration
+        >>> from pomdp_hier.problems import corridor, tiger
+        >>> ax = draw_action_regions(value_iteration(tiger(), 1), tiger())
+        >>> [text.get_text() for text in ax.texts[:2]]
+        ['0.1000', '0.9000']
+        >>> half = {(0, 0): 0.5, (0, 1): 0.5}
+        >>> draw_action_regions(value_iteration(corridor(), 2), corridor(), between=(half, {(0, 3): 1})).get_xlabel()
+        'from (0, 0): .5, (0, 1): .5 to (0, 3): 1'
+
+    References:
+        Kaelbling, Littman and Cassandra (1998), section 4.2.
+    """
+    require_problem(problem, "draw_action_regions")
+    corners = _corners(problem, states, between)
+    line = len(corners) == 2
+    if resolution is None:
+        resolution = 400 if line else 48
+    check_integer("resolution", resolution, 2)
+    regions = _Regions(policy, problem, corners, resolution)
+    colours = {a: CYCLE[k % len(CYCLE)] for k, a in enumerate(problem.all_actions)}
+    return (_draw_band if line else _draw_triangle)(regions, corners, colours, ax)
+
+
+def _corners(problem: POMDP, states: Sequence[Any] | None, between: Sequence[Any] | None) -> list[Belief]:
+    """Return the two or three beliefs at the ends."""
+    if between is not None:
+        if states is not None:
+            raise ParameterError("between: got states as well; expected one of them. Leave states out.")
+        return [problem.as_belief(corner) for corner in corner_beliefs(between, problem.states, (2, 3))]
+    chosen = tuple(problem.states if states is None else states)
+    if len(chosen) not in (2, 3) or len(set(chosen)) != len(chosen):
+        raise ParameterError(
+            f"states: got {brief(chosen)}; expected 2 different states for a band, or 3 for a triangle. Pass "
+            "states=[...], or between=[...] with beliefs."
+        )
+    stray = next((s for s in chosen if s not in problem.states), None)
+    if stray is not None:
+        raise ParameterError(f"states: got {brief(stray)}; expected states of the problem")
+    return [Belief.certain(state) for state in chosen]
+
+
+def corner_beliefs(between: Any, states: Sequence[Any], counts: tuple[int, ...]) -> list[Belief]:
+    """Return beliefs over the states, each given as a belief or as a list of probabilities.
+
+    Raises:
+        ParameterError: There are more or fewer, one is not over these states, or all are equal.
+
+    Example:
+        >>> corner_beliefs([{"a": 1}, [0.5, 0.5]], "ab", (2,))
+        [Belief({'a': 1}), Belief({'a': 0.5, 'b': 0.5})]
+    """
+    expected = " or ".join(map(str, counts)) + f" different beliefs over {counted(len(states), 'state')}"
+    given = list(between) if isinstance(between, Sequence) and not isinstance(between, str) else None
+    if given is None or len(given) not in counts:
+        raise ParameterError(f"between: got {brief(between)}; expected {expected}. Pass between=(belief, belief).")
+    corners = []
+    for one in given:
+        if not isinstance(one, Belief | Mapping):
+            listed = np.asarray(one, dtype=object).ravel().tolist()
+            if len(listed) != len(states):
+                raise ParameterError(f"between: got {brief(one)}; expected {expected}")
+            one = {state: p for state, p in zip(states, listed, strict=True) if p != 0}
+        belief = as_belief(one)
+        stray = next((state for state in belief if state not in states), None)
+        if stray is not None:
+            raise ParameterError(f"between: got the state {brief(stray)}; expected {expected}")
+        corners.append(belief)
+    table = np.array([[float(corner[state]) for state in states] for corner in corners])
+    if np.linalg.matrix_rank(table[1:] - table[0]) < len(corners) - 1:
+        raise ParameterError(f"between: got {brief(between)}, which span no line or triangle; expected {expected}")
+    return corners
+
+
+def line_label(corners: Sequence[Belief]) -> str:
+    """Return the label of the axis from one belief to another.
+
+    Example:
+        >>> line_label([Belief({"a": 1}), Belief({"b": 1})]), line_label([Belief({"a": 1}), Belief.uniform("ab")])
+        ('probability of b', 'from a: 1 to a: .5, b: .5')
+    """
+    if all(len(corner) == 1 for corner in corners):
+        return f"probability of {corner_name(corners[1])}"
+    return f"from {_belief_name(corners[0])} to {_belief_name(corners[1])}"
+
+
+def corner_name(corner: Belief) -> str:
+    """Return the name of a certain state, or the text of a belief."""
+    return figure_text(next(iter(corner))) if len(corner) == 1 else _belief_name(corner)
+
+
+def _belief_name(corner: Belief) -> str:
+    ranked = sorted(corner.items(), key=lambda pair: -float(pair[1]))
+    parts = [f"{figure_text(s, 24)}: {f'{float(p):.3g}'.removeprefix('0')}" for s, p in ranked[:3]]
+    return ", ".join(parts) + (f", {len(ranked) - 3} more" if len(ranked) > 3 else "")
+
+
+class _Regions:
+    """The action at each mixture of two or three beliefs, and the pieces over which it is the same."""
+
+    def __init__(self, policy: Any, problem: POMDP, corners: list[Belief], parts: int) -> None:
+        self.problem = problem
+        self.parts = parts
+        self.states = list(dict.fromkeys(state for corner in corners for state in corner))
+        self.table = np.array([[float(corner[state]) for state in self.states] for corner in corners])
+        self.policy = as_policy(policy.policy if isinstance(policy, Solution) else policy)
+        self.vectors = self._vectors()
+
+    def action(self, weights: Any) -> Any:
+        """Return the action at a mixture of the corners, which is moved inside: fewer actions are legal there."""
+        inside = (1 - _INSIDE) * np.asarray(weights, dtype=np.float64) + _INSIDE / len(self.table)
+        mixed = inside @ self.table
+        belief = Belief.normalized({s: p for s, p in zip(self.states, mixed.tolist(), strict=True) if p > 0})
+        if self.problem.is_terminal_belief(belief):
+            return _NOTHING
+        return decided(self.policy, self.problem, belief).action
+
+    def _vectors(self) -> tuple[Floats, list[Any]] | None:
+        """Return the value at each corner ``[K, m]`` and the action of each vector; ``None`` if it has no vectors.
+
+        The action is that of the policy in the middle of the vector's region, which is one of those that tie there. A
+        policy that decides otherwise counts as one without vectors.
+        """
+        found = _alpha_vectors(self.policy, self.problem)
+        if found is None:
+            return None
+        compiled = self.problem.compiled
+        vectors, positions = found
+        index = [compiled.state_index[state] for state in self.states]
+        alive = ~compiled.terminal[index]
+        columns = vectors[:, index]
+        legal = compiled.legal[positions][:, index] & np.isfinite(columns)
+        usable = legal[:, alive].all(axis=1)
+        if compiled.legal_after is not None:
+            usable &= compiled.legal_after[-1, positions]
+        values = np.where(alive & np.isfinite(columns), columns, 0.0) @ self.table.T
+        values[~usable] = -np.inf
+        if not alive.any():
+            return None
+        scale = float(np.abs(values[usable]).max(initial=0.0)) or 1.0
+        values = np.round(values / scale, _DIGITS)  # vectors that differ by rounding tie
+        actions = [compiled.actions[k] for k in positions.tolist()]
+        named = np.array(positions)
+        for weights, k in self._middles(values):
+            try:
+                taken = self.action(weights)
+            except (ModelError, PlanningError):
+                return None
+            if taken is _NOTHING:
+                return None
+            at = values @ weights
+            if at[named == compiled.action_index[taken]].max(initial=-np.inf) < at[k] - 10.0 ** (2 - _DIGITS):
+                return None
+            actions[k] = taken
+        return values, actions
+
+    def _middles(self, values: Floats) -> Iterator[tuple[Floats, int]]:
+        """Yield a belief inside of each region, and the vector of that region."""
+        if values.shape[1] == 2:
+            for start, end, k in envelope(values):
+                if end - start > 1e-9:
+                    yield np.array([1 - (start + end) / 2, (start + end) / 2]), k
+        else:
+            for k, polygon in best_regions(values):
+                if _area(polygon) > 1e-9:
+                    yield polygon.mean(axis=0), k
+
+    def line(self, start: int = 0, end: int = 1) -> list[tuple[float, float, Any]]:
+        """Return the pieces ``(from, to, action)`` of the line between two corners."""
+        if self.vectors is not None:
+            values, actions = self.vectors
+            pieces = [(a, b, actions[k]) for a, b, k in envelope(values[:, [start, end]])]
+            return _merged(pieces) if pieces else [(0.0, 1.0, _NOTHING)]
+        ends = np.eye(len(self.table))[[start, end]]
+
+        def at(x: float) -> Any:
+            return self.action((1 - x) * ends[0] + x * ends[1])
+
+        grid = np.linspace(0, 1, self.parts + 1).tolist()
+        pieces, taken = [], [at(x) for x in grid]
+        for (low, before), (high, after) in pairwise(zip(grid, taken, strict=True)):
+            border = _bisected(at, low, high, before, _BISECTIONS) if before != after else high
+            pieces += [(low, border, before), (border, high, after)]
+        return _merged(pieces)
+
+    def polygons(self) -> Iterator[tuple[Any, Floats]]:
+        """Yield convex polygons ``[m, 3]`` of weights that cover the triangle, each with its action."""
+        if self.vectors is not None:
+            values, actions = self.vectors
+            yield from ((actions[k], polygon) for k, polygon in best_regions(values))
+            return
+        n = self.parts
+        at = cache(lambda i, j: self.action(np.array([n - i - j, i, j]) / n))
+        for i in range(n):
+            for j in range(n - i):
+                # A small triangle with its point up, and below the last row the one beside it with its point down.
+                corners = [(i, j), (i + 1, j), (i, j + 1)]
+                beside = [(i + 1, j), (i + 1, j + 1), (i, j + 1)]
+                for places in (corners, beside)[: 2 if i + j < n - 1 else 1]:
+                    weights = np.array([(n - a - b, a, b) for a, b in places]) / n
+                    yield from self._split(weights, [at(*place) for place in places])
+
+    def _split(self, corners: Floats, taken: list[Any]) -> Iterator[tuple[Any, Floats]]:
+        """Yield the parts of a small triangle, cut where the action changes along its sides."""
+        if len(set(map(id, taken))) == 1 or all(action == taken[0] for action in taken):
+            yield taken[0], corners
+            return
+        cuts: dict[int, Floats] = {}
+        for k in range(3):
+            a, b = corners[k], corners[(k + 1) % 3]
+            if taken[k] != taken[(k + 1) % 3]:
+
+                def at(x: float, a: Floats = a, b: Floats = b) -> Any:
+                    return self.action((1 - x) * a + x * b)
+
+                x = _bisected(at, 0.0, 1.0, taken[k], _CORNER_BISECTIONS)
+                cuts[k] = (1 - x) * a + x * b
+        middle = [np.mean(list(cuts.values()), axis=0)] if len(cuts) == 3 else []
+        for k in range(3):
+            before = (k + 2) % 3
+            if k in cuts and before in cuts:  # this corner has an action of its own
+                yield taken[k], np.array([corners[k], cuts[k], *middle, cuts[before]])
+            elif k in cuts:  # it shares its action with the corner before, and this pair is yielded once
+                yield taken[k], np.array([corners[before], corners[k], cuts[k], cuts[(k + 1) % 3]])
+
+
+def _alpha_vectors(policy: Any, problem: POMDP) -> tuple[Floats, Ints] | None:
+    """Return the vectors ``[K, S]`` of a policy that takes the action of the best one, and their actions."""
+    if isinstance(policy, FiniteStateController) and not policy.stops:
+        policy = policy.vectors
+    if isinstance(policy, AlphaVectorPolicy):
+        fits = policy.vectors.shape[1] == problem.compiled.n_states
+        return (policy.vectors, policy.actions) if fits else None
+    if isinstance(policy, FiniteHorizonSolution) and policy.horizon and policy.compiled is problem.compiled:
+        return policy.stages[-1]
+    if isinstance(policy, SolutionPolicy) and policy.to_go is None and policy.solution.problem is problem:
+        index = problem.compiled.action_index
+        actions = np.array([index[a] for a in policy.solution.alpha_actions], dtype=np.int64)
+        return policy.solution.alpha_vectors, actions
+    return None
+
+
+def _bisected(at: Callable[[float], Any], low: float, high: float, before: Any, times: int) -> float:
+    """Return the position at which an action changes, from ``before`` at the lower end."""
+    for _ in range(times):
+        middle = (low + high) / 2
+        low, high = (middle, high) if at(middle) == before else (low, middle)
+    return high
+
+
+def _merged(pieces: list[tuple[float, float, Any]]) -> list[tuple[float, float, Any]]:
+    """Return the pieces with neighbours of one action joined, without those too short to see."""
+    wide = [piece for piece in pieces if piece[1] - piece[0] > _SHORTEST]
+    joined = [(0.0, *wide[0][1:])]
+    for start, end, action in wide[1:]:
+        if action == joined[-1][2]:
+            joined[-1] = (joined[-1][0], end, action)
+        else:
+            joined.append((start, end, action))
+    return joined
+
+
+def _area(polygon: Floats) -> float:
+    """Return the area of a polygon in weights, as a part of the triangle's."""
+    x, y = polygon[:, 1], polygon[:, 2]
+    return float(abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)))
+
+
+def _draw_band(regions: _Regions, corners: Sequence[Belief], colours: dict[Any, str], ax: "Axes | None") -> "Axes":
+    """Draw the regions of a line as a band."""
+    ax = new_axes(ax, width=6.4, height=1.7)
+    pieces = regions.line()
+    for _, end, _ in pieces[:-1]:
+        ax.text(end, 1.06, f"{end:z.4f}", fontsize=8, color=INK, ha="center", va="bottom", rotation=35)
+        ax.plot([end, end], [0, 1.04], color=INK, lw=0.8)
+    drawn: set[Any] = set()
+    for start, end, name in pieces:
+        if name is not _NOTHING:
+            label = None if name in drawn else figure_text(str(name))
+            drawn.add(name)
+            ax.fill_between([start, end], 0, 1, color=colours[name], lw=0, label=label)
+    ax.set(xlim=(0, 1), ylim=(0, 1.5), yticks=[], xlabel=line_label(corners))
+    ax.spines["left"].set_visible(False)
+    if drawn:
+        ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.4))
+    return ax
+
+
+def _draw_triangle(regions: _Regions, corners: Sequence[Belief], colours: dict[Any, str], ax: "Axes | None") -> "Axes":
+    """Draw the regions of a triangle as polygons, with the borders on its sides labelled."""
+    ax = new_axes(ax, width=5.8, height=4.6)
+    found: dict[Any, list[Floats]] = {}
+    for action, weights in regions.polygons():
+        found.setdefault(action, []).append(weights @ TRIANGLE)
+    from matplotlib.collections import PolyCollection
+
+    for name, colour in colours.items():
+        if name in found:
+            ax.add_collection(PolyCollection(found[name], facecolor=colour, edgecolor=colour, lw=0.3))
+            ax.scatter([], [], marker="s", s=60, color=colour, label=figure_text(str(name)))
+    draw_triangle(ax, [corner_name(corner) for corner in corners], GREY)
+    for start, end in ((0, 1), (0, 2), (1, 2)):
+        _label_side(ax, regions, start, end)
+    if set(found) - {_NOTHING}:
+        ax.legend(frameon=False, loc="upper right", bbox_to_anchor=(1.12, 1.0))
+    return ax
+
+
+def _label_side(ax: "Axes", regions: _Regions, start: int, end: int) -> None:
+    """Mark the borders on a side, each with its share of the end, outside of the triangle."""
+    pieces = regions.line(start, end)
+    if len(pieces) - 1 > _LABELS:
+        return
+    outward = (TRIANGLE[start] + TRIANGLE[end]) / 2 - TRIANGLE.mean(axis=0)
+    outward /= np.hypot(*outward)
+    for _, border, _ in pieces[:-1]:
+        point = (1 - border) * TRIANGLE[start] + border * TRIANGLE[end]
+        (x, y), (u, v) = point, point + 0.02 * outward
+        ax.plot([x, u], [y, v], color=INK, lw=0.8)
+        side = "center" if abs(outward[0]) < 0.5 else "left" if outward[0] > 0 else "right"
+        x, y = point + 0.03 * outward
+        ax.text(
+            x, y, f"{border:z.3f}", fontsize=7.5, color=INK, ha=side,
+            va="top" if outward[1] < -0.5 else "center",
+        )  # fmt: skip
