@@ -110,7 +110,7 @@ def envelope(ends: Floats) -> list[tuple[float, float, int]]:
         return []
     left, slope = ends[usable, 0], ends[usable, 1] - ends[usable, 0]
     now, start = int(np.lexsort((-slope, -left))[0]), 0.0
-    pieces = []
+    pieces: list[tuple[float, float, int]] = []
     while True:
         steeper = np.flatnonzero(slope > slope[now])
         ties = np.maximum((left[now] - left[steeper]) / (slope[steeper] - slope[now]), start)
