@@ -1,7 +1,7 @@
 """Expected search length of a tree: how many items a searcher looks at who may go back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -12,7 +12,6 @@ from pomdp_hier._arguments import is_real, unexpected
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines import search_length as engines
 from pomdp_hier._engines.dispatch import choose_engine
-from pomdp_hier._engines.task import Task
 from pomdp_hier._progress import shown_progress
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -48,9 +47,9 @@ class SearchLengthResult(ItemScores):
             for N = 1, as for any list.
         labels: The expected number of labels read ``[n]``, whatever the label cost.
         list_length: The expected length in the list of all items, ``(N + 1) / 2``.
+        n_labels: The number of labels of the tree.
         config: The settings.
         sample: The sample of items; None if all were scored, n = N.
-        lowest: The smallest possible value.
         sample_weight: The weight of each scored item in the mean ``[n]``; None for equal ones.
 
     Example:
@@ -65,9 +64,9 @@ class SearchLengthResult(ItemScores):
     auc: Floats
     labels: Floats
     list_length: float
+    n_labels: int
     config: Mapping[str, Any]
     sample: Sample | None = None
-    lowest: float = -1.0
     sample_weight: Floats | None = None
 
     @cached_property
@@ -78,7 +77,31 @@ class SearchLengthResult(ItemScores):
     @property
     def value_range(self) -> tuple[float, float]:
         """The smallest and the largest possible value of an item."""
-        return self.lowest, 1.0
+        most = 2 * self.list_length - 1 + self.label_cost * self.n_labels
+        return float(_reduction(np.array(most), self.list_length)), 1.0
+
+    @property
+    def label_cost(self) -> float:
+        """The cost of reading one label, in items looked at."""
+        return float(self.config["label_cost"])
+
+    def with_label_cost(self, label_cost: float) -> "SearchLengthResult":
+        """Return the same searches under another label cost.
+
+        Raises:
+            ParameterError: The cost is not a number of at least 0.
+
+        Example:
+            >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+            >>> found = expected_search_length([[1, 0], [1, 0], [0, 1], [0, 1]], tree)
+            >>> found.with_label_cost(1).lengths - found.lengths
+            array([2., 2., 2., 2.])
+        """
+        check_label_cost(label_cost)
+        looks = self.lengths - self.label_cost * self.labels if self.label_cost else self.lengths
+        lengths = looks + label_cost * self.labels
+        config = {**self.config, "label_cost": float(label_cost)}
+        return replace(self, lengths=lengths, values=_reduction(lengths, self.list_length), config=config)
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays by name, one entry per scored item."""
@@ -94,7 +117,7 @@ class SearchLengthResult(ItemScores):
             >>> expected_search_length(X, tree, delta=0.1).sentence()
             'Searchers who may go back look at 1.5 items on average; a list takes 2.5.'
         """
-        cost, labels = float(self.config["label_cost"]), self.mean(self.labels)
+        cost, labels = self.label_cost, self.mean(self.labels)
         seen = f"look at {_shown(self.mean_length - cost * labels)} items"
         if cost:
             rate = "" if cost == 1 else f" at {cost:g} per label"
@@ -243,19 +266,21 @@ def lengths_of_items(prepared: Prepared, run: Run, label_cost: float, items: Int
     config |= {} if prepared.calibration is None else {"delta_from": CALIBRATED}
     with shown_progress(run.progress, "search length", "item", len(items)) as bar:
         looks, labels = engines.run(task, items, engine, bar.update)
-    return with_weights(_as_result(task, looks, labels, float(label_cost), config), prepared.weights, items)
-
-
-def _as_result(task: Task, looks: Floats, labels: Floats, cost: float, config: dict[str, Any]) -> SearchLengthResult:
-    n_items, lengths = task.hierarchy.n_items, looks + cost * labels if cost else looks
-    others = n_items - 1
-    most = n_items + cost * float(engines.labels_below(task.hierarchy)[task.hierarchy.root])
-    return SearchLengthResult(
-        values=1 - (lengths - 1) / (others / 2) if others else np.zeros(len(looks)),
+    list_length = (prepared.hierarchy.n_items + 1) / 2
+    lengths = looks + label_cost * labels if label_cost else looks
+    found = SearchLengthResult(
+        values=_reduction(lengths, list_length),
         lengths=lengths,
-        auc=1 - (looks - 1) / others if others else np.full(len(looks), 0.5),
+        auc=(1 + _reduction(looks, list_length)) / 2,
         labels=labels,
-        list_length=(n_items + 1) / 2,
+        list_length=list_length,
+        n_labels=len(prepared.hierarchy.child_nodes),
         config=config,
-        lowest=1 - (most - 1) / (others / 2) if others else 0.0,
     )
+    return with_weights(found, prepared.weights, items)
+
+
+def _reduction(lengths: Floats, list_length: float) -> Floats:
+    """Return the reduction of the lengths, from 1 at once to 0 as in a list; 0 for one item alone."""
+    others = list_length - 1
+    return np.asarray(1 - (lengths - 1) / others if others else np.zeros_like(lengths))

@@ -139,6 +139,11 @@ def test_a_worked_example():
     assert labelled.lengths == pytest.approx(21.5 + 2 * first, rel=1e-15)  # two labels, at the root
     assert labelled.auc.tolist() == found.auc.tolist()
     assert labelled.labels.tolist() == [2.0] * 4
+    assert labelled.with_label_cost(0).lengths == pytest.approx(found.lengths, rel=1e-14)
+    assert found.with_label_cost(10).values == pytest.approx(labelled.values, rel=1e-14)
+    assert found.with_label_cost(10).config == labelled.config
+    with pytest.raises(ParameterError, match="label_cost"):
+        found.with_label_cost(-1)
 
 
 def star(n_items, singletons):
