@@ -20,9 +20,11 @@ from pomdp_hier.hqs.inputs import Prepared, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
+from pomdp_hier.hqs.search_length import QUESTIONS, SearchLengthResult, search_length
 from pomdp_hier.hqs.settings import Run
 
 MIN_DENOMINATOR = 0.05
+_PER_ITEM = ("result", "calibration", "search_length")
 _MOSTLY, _NEARLY_ALL, _ABOUT_NOTHING = 0.5, 0.8, 0.02
 
 
@@ -32,6 +34,9 @@ class Appraisal:
 
     Attributes:
         score: The HQS.
+        search_length_score: The score of `expected_search_length`: the reduction of the search length of a searcher who
+            may go back, 0 for a list and 1 for items found at once.
+        search_length_score_with_labels: The same with a label cost of 1.
         no_tree: The value of searching at the root, without the tree; 0 with the paper's reward.
         hindsight: The hindsight value: the score of the best stop of each search, an upper bound for every policy.
         perfect_guidance: The score if the searcher always entered the correct child: the mean reward of leaf clusters.
@@ -50,6 +55,7 @@ class Appraisal:
         random_state: The seed of the shuffles.
         calibration: The calibration of the temperature, if any.
         result: The result per item.
+        search_length: The expected search length per item, without label cost.
 
     Example:
         >>> found = appraise([[1, 0], [1, 0], [0, 1], [0, 1]], Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4))
@@ -58,6 +64,8 @@ class Appraisal:
     """
 
     score: float
+    search_length_score: float
+    search_length_score_with_labels: float
     no_tree: float
     hindsight: float
     perfect_guidance: float
@@ -74,11 +82,13 @@ class Appraisal:
     random_state: int
     calibration: Calibration | None
     result: HQSResult
+    search_length: SearchLengthResult
 
     def __repr__(self) -> str:
         shuffled = f"{self.shuffled_mean:z.4f} (SD {self.shuffled_sd:z.4f})"
         return (
-            f"Appraisal(score={self.score:z.6f}{self._reach()}, shuffled_mean={shuffled}, "
+            f"Appraisal(score={self.score:z.6f}{self._reach()}, "
+            f"search_length_score={self.search_length_score:z.4f}, shuffled_mean={shuffled}, "
             f"perfect_guidance={self.perfect_guidance:z.4f}, adjusted={self.adjusted:z.4f}, "
             f"{counted(self.result.n_sampled, 'item')})"
         )
@@ -95,7 +105,7 @@ class Appraisal:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures by name, without the items."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("result", "calibration")}
+        return {name: value for name, value in self.__dict__.items() if name not in _PER_ITEM}
 
     def sentences(self) -> list[str]:
         """Return the interpretation of the figures, as text."""
@@ -105,6 +115,8 @@ class Appraisal:
         """Return the figures as a table, and their interpretation."""
         rows = [
             ("score", self.score, self._score_note()),
+            ("search length score", self.search_length_score, "reduction; 0 a list, 1 found at once"),
+            ("  with labels", self.search_length_score_with_labels, "the same with a label cost of 1"),
             ("no tree", self.no_tree, "all items searched at the root"),
             ("shuffled items", self.shuffled_mean, f"SD {self.shuffled_sd:z.4f}, {self.n_shuffles} shuffles"),
             ("hindsight", self.hindsight, "best stop of each search"),
@@ -172,6 +184,7 @@ def appraised(
             f"min_denominator: got {brief(min_denominator)}; expected a positive number, such as {MIN_DENOMINATOR}"
         )
     hindsight = score(prepared.under(policy="hindsight"), Run(threads=run.threads), Sampling(), result).score
+    lengths = search_length(prepared, Run(threads=run.threads), Sampling(), like=result)
     shuffles = list(_shuffled(prepared, run, result, n_shuffles, random_state))
     scores = [shuffle.score for shuffle in shuffles]
     shuffled = math.fsum(scores) / n_shuffles if n_shuffles else float("nan")
@@ -180,6 +193,8 @@ def appraised(
     no_tree = float(task.rewards.reward[prepared.hierarchy.root])
     return Appraisal(
         score=result.score,
+        search_length_score=lengths.score,
+        search_length_score_with_labels=lengths.with_label_cost(1).score,
         no_tree=no_tree,
         hindsight=hindsight,
         perfect_guidance=perfect,
@@ -198,6 +213,7 @@ def appraised(
         random_state=random_state,
         calibration=prepared.calibration,
         result=result,
+        search_length=lengths,
     )
 
 
@@ -314,6 +330,8 @@ def _in_words(found: Appraisal) -> Iterator[str]:
             f"The policy reaches {max(found.policy_efficiency, 0.0):z.0%} of the hindsight value: much of the loss is "
             "due to where it stops."
         )
+    yield found.search_length.sentence()
+    yield " ".join(QUESTIONS.values())
 
 
 def _about_chance(found: Appraisal) -> Iterator[str]:

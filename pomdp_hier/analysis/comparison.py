@@ -18,8 +18,10 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import Calibration
 from pomdp_hier.hqs.inputs import as_trees, opened, prepare
-from pomdp_hier.hqs.result import HQSResult
+from pomdp_hier.hqs.result import HQSResult, ItemScores
+from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score_items
+from pomdp_hier.hqs.search_length import QUESTIONS, SearchLengthResult, search_length
 from pomdp_hier.hqs.settings import Run, named, read_settings
 from pomdp_hier.measures import (
     bakers_gamma,
@@ -60,6 +62,12 @@ APART = {
 
 MEASURES = {
     "hqs": Named("HQS", "higher is better: 0, no better than no tree; 1, found at once"),
+    "search_length_score": Named(
+        "search length score", "higher is better: 0, a list; 1, found at once by searchers who may go back"
+    ),
+    "search_length_score_with_labels": Named(
+        "  with labels", "higher is better: the same with a label cost of 1, for trees of different shape"
+    ),
     "dasgupta_cost": Named("Dasgupta's cost", "lower is better: LCAs of similar items are small", True),
     "moseley_wang_revenue": Named("Moseley-Wang revenue", "higher is better: LCAs of similar items are small"),
     "tree_sampling_divergence": Named(
@@ -113,7 +121,9 @@ class Comparison:
 
     Attributes:
         results: The result of each tree, per item.
-        differences: The difference of each pair of trees, the earlier one first.
+        differences: The difference of each pair of trees in HQS, the earlier one first.
+        search_lengths: The expected search length in each tree, per item, with a label cost of 1.
+        length_differences: The difference of each pair in the search length score with labels.
         measures: The other measures by name, per tree; NaN where one is undefined or was not computed.
         reference: The tree from which distances are measured.
         confidence: The level of the intervals.
@@ -122,6 +132,8 @@ class Comparison:
 
     results: Mapping[str, HQSResult]
     differences: tuple[PairedDifference, ...]
+    search_lengths: Mapping[str, SearchLengthResult]
+    length_differences: tuple[PairedDifference, ...]
     measures: Mapping[str, Mapping[str, float]]
     reference: str
     confidence: float
@@ -146,6 +158,9 @@ class Comparison:
         Distances to the reference and NaN do not have ranks.
         """
         columns = {"hqs": {name: result.score for name, result in self.results.items()}}
+        for name in self.results:
+            for key, figure in self._length_scores(name).items():
+                columns.setdefault(key, {})[name] = figure
         for measure in next(iter(self.measures.values()), {}):
             if measure not in APART:
                 columns[measure] = {name: figures[measure] for name, figures in self.measures.items()}
@@ -180,9 +195,19 @@ class Comparison:
         """Return one dictionary per tree: score, rank and other measures."""
         ranks = self.ranks()
         return [
-            {"tree": name, "rank": ranks[name]["hqs"], "hqs": result.score, **self.measures.get(name, {})}
+            {"tree": name, "rank": ranks[name]["hqs"], "hqs": result.score}
+            | self._length_scores(name)
+            | dict(self.measures.get(name, {}))
             for name, result in self.results.items()
         ]
+
+    def _length_scores(self, name: str) -> dict[str, float]:
+        """Return the search length scores of a tree."""
+        found = self.search_lengths[name]
+        return {
+            "search_length_score": found.with_label_cost(0).score,
+            "search_length_score_with_labels": found.score,
+        }
 
     def summary(self) -> str:
         """Return tables with one row per measure, the best tree first, and the differences as text."""
@@ -268,8 +293,20 @@ def compare(
     if measures:
         for name, tree in named.items():
             figures[name] = dict(_measures(prepared.features, tree, named[first], labels, quadratic_limit))
-    differences = tuple(paired_difference(one, other, results, confidence) for one, other in combinations(named, 2))
-    return Comparison(results, differences, figures, first, confidence, prepared.calibration)
+    lengths = {
+        name: search_length(prepared.on(tree), Run(threads=run.threads), Sampling(), 1.0, results[name])
+        for name, tree in named.items()
+    }
+    return Comparison(
+        results=results,
+        differences=paired_differences(results, confidence),
+        search_lengths=lengths,
+        length_differences=paired_differences(lengths, confidence),
+        measures=figures,
+        reference=first,
+        confidence=confidence,
+        calibration=prepared.calibration,
+    )
 
 
 def _measures(
@@ -299,14 +336,20 @@ def _divergence(X: Any, tree: Hierarchy, similarity: str) -> float:
     return tree_sampling_divergence(X, tree, similarity=similarity)
 
 
-def paired_difference(one: str, other: str, results: Mapping[str, HQSResult], confidence: float) -> PairedDifference:
+def paired_differences(results: Mapping[str, ItemScores], confidence: float) -> tuple[PairedDifference, ...]:
+    """Return the paired difference of each pair of trees."""
+    return tuple(paired_difference(one, other, results, confidence) for one, other in combinations(results, 2))
+
+
+def paired_difference(one: str, other: str, results: Mapping[str, ItemScores], confidence: float) -> PairedDifference:
     """Return the paired difference of two trees over their scored items."""
     gain = results[one].values - results[other].values
     n_items, sample, weights = len(gain), results[one].sample, results[one].sample_weight
     mean = results[one].mean(gain)
     if sample is not None:
         error = sample.standard_error(gain)
-        low, high = sample.interval(gain, confidence, low=-2.0, high=2.0)
+        (least, most), (worst, best) = results[one].value_range, results[other].value_range
+        low, high = sample.interval(gain, confidence, low=least - best, high=most - worst)
     else:
         if weights is not None:
             error = weighted_standard_error(gain, weights)
@@ -347,20 +390,10 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -
 
 def _in_words(found: Comparison) -> Iterator[str]:
     for pair in found.differences:
-        better, worse, low, high, gain, lose = (
-            (pair.one, pair.other, pair.low, pair.high, pair.n_better, pair.n_worse)
-            if pair.difference >= 0
-            else (pair.other, pair.one, -pair.high, -pair.low, pair.n_worse, pair.n_better)
-        )
-        result = found.results[better]
-        sampled = "" if result.sample is None else f" of {result.n_sampled:,} in the sample"
-        counts = f"{counted(gain, 'item')} with a higher value in {better}, {lose:,} with a lower one{sampled}"
-        said = (
-            f"{better} is better than {worse} by {abs(pair.difference):z.4f}"
-            if pair.distinguishable
-            else f"{better} and {worse}: inconclusive, difference {abs(pair.difference):z.4f}"
-        )
-        yield f"{said} ({found.confidence:z.0%} interval {low:z.4f} to {high:z.4f}); {counts}."
+        yield _difference(found, pair)
+    for pair in found.length_differences:
+        yield _difference(found, pair, "By the search length score with labels, ")
+    yield " ".join(QUESTIONS.values())
     result = next(iter(found.results.values()))
     if found.differences and result.sample is None:
         share = rarest(result.effective_items, found.confidence)
@@ -368,6 +401,24 @@ def _in_words(found: Comparison) -> Iterator[str]:
             "The intervals are for further items of the same kinds; a kind with a share of up to "
             f"{share:z.2%} may be missing from {_many(result)}."
         )
+
+
+def _difference(found: Comparison, pair: PairedDifference, by: str = "") -> str:
+    """Return a paired difference as text."""
+    better, worse, low, high, gain, lose = (
+        (pair.one, pair.other, pair.low, pair.high, pair.n_better, pair.n_worse)
+        if pair.difference >= 0
+        else (pair.other, pair.one, -pair.high, -pair.low, pair.n_worse, pair.n_better)
+    )
+    result = found.results[better]
+    sampled = "" if result.sample is None else f" of {result.n_sampled:,} in the sample"
+    counts = f"{counted(gain, 'item')} with a higher value in {better}, {lose:,} with a lower one{sampled}"
+    said = (
+        f"{better} is better than {worse} by {abs(pair.difference):z.4f}"
+        if pair.distinguishable
+        else f"{better} and {worse}: inconclusive, difference {abs(pair.difference):z.4f}"
+    )
+    return f"{by}{said} ({found.confidence:z.0%} interval {low:z.4f} to {high:z.4f}); {counts}."
 
 
 ENGINE_POLICIES = ("one-step", "optimal", "descend", "search-root", "hindsight")

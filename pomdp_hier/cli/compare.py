@@ -149,9 +149,13 @@ def _lines(found: "Comparison", names: Sequence[str], options: argparse.Namespac
                 },
                 "trees": found.to_rows(),
                 "ranks": found.ranks(),
-                "differences": [
-                    pair.__dict__ | {"distinguishable": pair.distinguishable} for pair in found.differences
-                ],
+                **{
+                    name: [pair.__dict__ | {"distinguishable": pair.distinguishable} for pair in pairs]
+                    for name, pairs in (
+                        ("differences", found.differences),
+                        ("length_differences", found.length_differences),
+                    )
+                },
                 "items": {
                     name: [{"item": item, "name": names[item], "gain": gain} for item, gain in items]
                     for name, items in changes.items()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pomdp_hier.analysis.baselines import Appraisal
     from pomdp_hier.hierarchy.tree import Hierarchy
     from pomdp_hier.hqs.result import HQSResult
+    from pomdp_hier.hqs.search_length import SearchLengthResult
 
 
 _COUNTED = {
@@ -88,6 +89,7 @@ class _Said:
     joined: str
     calibrated: bool = False
     appraisal: "Appraisal | None" = None
+    search_length: "SearchLengthResult | None" = None
 
 
 def _settings(options: argparse.Namespace, read: inputs.Inputs | None = None) -> dict[str, Any]:
@@ -112,11 +114,15 @@ def _evaluated(options: argparse.Namespace) -> _Said:
 
         appraisal = appraise(found.features, found.tree, n_shuffles=shuffles, **_settings(options, found))
         result = appraisal.result
+        lengths: SearchLengthResult | None = appraisal.search_length
     else:
         from pomdp_hier.hqs.score import evaluate
+        from pomdp_hier.hqs.search_length import search_length_beside
 
         appraisal, result = None, evaluate(found.features, found.tree, **_settings(options, found), **sampling)
-    return _Said(result, found.tree, found.ids, found.joined, "delta_from" in result.config, appraisal)
+        given = inputs.settings(options, found)
+        lengths = None if options.score_only else search_length_beside(found.features, found.tree, result, **given)
+    return _Said(result, found.tree, found.ids, found.joined, "delta_from" in result.config, appraisal, lengths)
 
 
 def _distributed(options: argparse.Namespace) -> _Said:
@@ -193,7 +199,7 @@ def _item_table(said: _Said, names: Sequence[str] | None) -> Mapping[str, Sequen
     columns: dict[str, Sequence[Any]] = {"item": items, "id": [label_text(said.ids[item]) for item in items]}
     if names is not None:
         columns["name"] = [names[item] for item in items]
-    return columns | {
+    columns |= {
         "value": result.values.tolist(),
         "stop_node": result.stop_nodes.tolist(),
         "stop_label": [label_text(name) for name in nodes],
@@ -202,6 +208,10 @@ def _item_table(said: _Said, names: Sequence[str] | None) -> Mapping[str, Sequen
         "reward": result.rewards.tolist(),
         **({} if result.sample_weight is None else {"weight": result.sample_weight.tolist()}),
     }
+    if said.search_length is not None:
+        columns["search_length"] = said.search_length.lengths.tolist()
+        columns["search_length_value"] = said.search_length.values.tolist()
+    return columns
 
 
 def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> Iterable[str]:
@@ -227,6 +237,7 @@ def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> It
             "n_clusters": int(tree.is_cluster.sum()),
             **_sampled(result),
             **counts,
+            **({} if said.search_length is None else {"search_length": _lengths(said.search_length)}),
             **({} if said.appraisal is None else {"appraisal": _figures(said.appraisal)}),
             "worst": [{"item": items[k], "name": names[items[k]], "value": values[k]} for k in worst],
             "best": [{"item": items[k], "name": names[items[k]], "value": values[k]} for k in best],
@@ -248,6 +259,11 @@ def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> It
         )
     if result.sample_weight is not None:
         yield f"  mean over searches by {options.weights}: {result.config['sample_weight']}"
+    if said.search_length is not None:
+        figures = _lengths(said.search_length)
+        yield f"  search length score {figures['score']:z.6f}, with labels {figures['score_with_labels']:z.6f}"
+        if said.appraisal is None:
+            yield f"  {said.search_length.sentence()}"
     if said.appraisal is not None:
         yield from _beside(said.appraisal)
     of_items = "" if result.sample_weight is None else " of the items"
@@ -272,6 +288,16 @@ def _sampled(result: "HQSResult") -> dict[str, Any]:
         "interval": list(result.interval()) if known else None,
         "coverage": result.config.get("coverage", "95 %"),
         "random_state": result.config["random_state"],
+    }
+
+
+def _lengths(found: "SearchLengthResult") -> dict[str, float]:
+    """Return the figures of the expected search length for JSON."""
+    return {
+        "score": found.score,
+        "score_with_labels": found.with_label_cost(1).score,
+        "mean_length": found.mean_length,
+        "list_length": found.list_length,
     }
 
 

@@ -15,8 +15,8 @@ from pomdp_hier._engines.dispatch import choose_engine
 from pomdp_hier._progress import shown_progress
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.inputs import Prepared, prepare
-from pomdp_hier.hqs.result import ItemScores
+from pomdp_hier.hqs.inputs import Prepared, opened, prepare
+from pomdp_hier.hqs.result import HQSResult, ItemScores
 from pomdp_hier.hqs.sampling import Method, Sample, Sampling
 from pomdp_hier.hqs.score import chosen_items, like_sample, with_weights
 from pomdp_hier.hqs.settings import CALIBRATED, Request, Run, Settings
@@ -255,6 +255,24 @@ def search_length(
         )
         return found[""]
     return like_sample(lengths_of_items(prepared, run, label_cost, like.sampled_items), like)
+
+
+def search_length_beside(X: Any, hierarchy: Hierarchy, result: HQSResult, **settings: Any) -> SearchLengthResult:
+    """Return the expected search length of the items of an HQS result, at its temperature.
+
+    Args:
+        X, hierarchy: As for the result.
+        result: The result of `evaluate`.
+        **settings: Those of the result's model.
+
+    Example:
+        >>> from pomdp_hier import evaluate
+        >>> X, tree = [[1, 0], [1, 0], [0, 1], [0, 1]], Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> search_length_beside(X, tree, evaluate(X, tree, delta=0.5), delta=0.5)
+        SearchLengthResult(score=0.507729, 4 items)
+    """
+    prepared, _, _ = opened(X, hierarchy, settings | {"delta": result.config["delta"]}, warn=False)
+    return search_length(prepared, Run(), Sampling(), like=result)
 
 
 def lengths_of_items(prepared: Prepared, run: Run, label_cost: float, items: Ints) -> SearchLengthResult:

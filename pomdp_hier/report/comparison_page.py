@@ -219,9 +219,10 @@ def _moved(
 
 def _measures(comparison: Comparison, best: str, other: str) -> Html:
     """Return the other measures of each tree."""
-    one, two = comparison.measures.get(best, {}), comparison.measures.get(other, {})
+    rows = {row["tree"]: row for row in comparison.to_rows()}
+    one, two = rows[best], rows[other]
     return table(
-        [(MEASURES[key], one[key], two[key]) for key in one if key not in APART],
+        [(MEASURES[key], one[key], two[key]) for key in MEASURES if key in one and key not in (*APART, "hqs")],
         [
             Column("measure", lambda r: r[0].name),
             Column(best, lambda r: number(r[1], 4), kind="n"),

@@ -153,6 +153,17 @@ def _cards(diagnosis: Diagnosis, appraisal: Appraisal | None) -> Html:
             card("hindsight", number(appraisal.hindsight), "stopping at the best node"),
             card("adjusted", number(appraisal.adjusted), "0 random baseline, 1 perfect guidance; rank trees by HQS"),
         ]
+        lengths = appraisal.search_length
+        looks = (
+            f"{lengths.mean_length:z,.0f} items looked at by searchers who may go back, in a list "
+            f"{lengths.list_length:z,.0f}"
+        )
+        cards += [
+            card("search length score", number(appraisal.search_length_score, 4), looks),
+            card(
+                "… with labels", number(appraisal.search_length_score_with_labels, 4), "the same, with reading charged"
+            ),
+        ]
     share = percent(lost / len(result.values))
     cards += [
         card("first branch correct", percent(diagnosis.first_branch_accuracy), "of the searches"),

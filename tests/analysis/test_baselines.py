@@ -15,6 +15,7 @@ from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.paper.examples import PAPER_TABLE, load_amazon12
 from pomdp_hier.hqs.reward import paper_reward
 from pomdp_hier.hqs.score import evaluate
+from pomdp_hier.hqs.search_length import QUESTIONS, expected_search_length
 from tests import scorer_oracle as oracle
 from tests.extras import optional
 from tests.planted import clean_case
@@ -49,6 +50,19 @@ def test_every_figure_by_another_route(tree, seed, enter):
         own = next(child for child in sims if x in tree.items(child))
         right += sims[own] >= max(sims.values()) - 1e-12
     assert found.first_branch_accuracy == pytest.approx(right / tree.n_items)
+
+
+@pytest.mark.parametrize("sample", [{}, {"sample_size": 20}])
+def test_the_search_length_beside_the_score(sample):
+    X, tree = clean_case()
+    found = appraise(X, tree, n_shuffles=1, delta=0.05, random_state=4, **sample)
+    seed = {"random_state": 4} if sample else {}
+    for cost, figure in ((0, found.search_length_score), (1, found.search_length_score_with_labels)):
+        alone = expected_search_length(X, tree, delta=0.05, label_cost=cost, **sample, **seed)
+        assert figure == pytest.approx(alone.score, rel=1e-12)
+    assert found.search_length.sentence() in found.sentences()
+    assert all(question in found.summary() for question in QUESTIONS.values())
+    assert found.to_dict()["search_length_score"] == found.search_length_score
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.inputs import calibrate_delta
 from pomdp_hier.hqs.paper.examples import PAPER_TABLE, load_amazon12
 from pomdp_hier.hqs.score import evaluate
+from pomdp_hier.hqs.search_length import QUESTIONS, expected_search_length
 from pomdp_hier.measures.tree_distances import untangle
 from tests.planted import clean_case, misplaced, swapped
 
@@ -61,6 +62,8 @@ def test_measures_are_those_called_alone():
     assert found.ranks()["clean"] == dict.fromkeys(
         [
             "hqs",
+            "search_length_score",
+            "search_length_score_with_labels",
             "dasgupta_cost",
             "moseley_wang_revenue",
             "tree_sampling_divergence",
@@ -70,7 +73,8 @@ def test_measures_are_those_called_alone():
         ],
         1,
     ) | {"dendrogram_purity": 1}
-    assert set(found.to_rows()[0]) == {"tree", "rank", "hqs", *figures}
+    lengths = {"search_length_score", "search_length_score_with_labels"}
+    assert set(found.to_rows()[0]) == {"tree", "rank", "hqs", *lengths, *figures}
     cheap = compare(X, {"clean": tree}, quadratic_limit=10).measures["clean"]
     assert np.isnan(cheap["hai"])
     assert np.isnan(cheap["tree_sampling_divergence"])
@@ -80,6 +84,21 @@ def test_measures_are_those_called_alone():
 def test_negative_similarities_leave_the_divergence_out():
     X, tree = clean_case()
     assert np.isnan(compare(X - 0.5, {"tree": tree}).measures["tree"]["tree_sampling_divergence"])
+
+
+@pytest.mark.parametrize("sample", [{}, {"sample_size": 20, "random_state": 3}])
+def test_the_search_length_beside_the_score(sample):
+    X, tree = clean_case()
+    trees = {"clean": tree, "swapped": swapped(tree)[0]}
+    found = compare(X, trees, delta=0.05, measures=False, **sample)
+    for row in found.to_rows()[: 1 if sample else None]:  # the strata are those of the first tree
+        for key, cost in (("search_length_score", 0), ("search_length_score_with_labels", 1)):
+            alone = expected_search_length(X, trees[row["tree"]], delta=0.05, label_cost=cost, **sample)
+            assert row[key] == pytest.approx(alone.score, rel=1e-12)
+    (pair,) = found.length_differences
+    gains = found.search_lengths["clean"].values - found.search_lengths["swapped"].values
+    assert pair.difference == pytest.approx(found.search_lengths["clean"].mean(gains), rel=1e-12)
+    assert pair.low < pair.difference < pair.high
 
 
 def test_who_gains_and_what_is_said():
@@ -93,7 +112,9 @@ def test_who_gains_and_what_is_said():
     assert [gain for _, gain in listed] == sorted((gain for _, gain in listed), reverse=True)
     assert found.measures["clean"]["hai"] == 1
     low, high = found.differences[0].low, found.differences[0].high  # of broken - clean, which is negative
-    said, unseen = found.sentences()
+    said, by_length, questions, unseen = found.sentences()
+    assert by_length.startswith("By the search length score with labels, clean and broken: inconclusive")
+    assert all(question in questions for question in QUESTIONS.values())
     assert "of up to 7.87% may be missing from 45 items" in unseen
     assert said.startswith(f"clean and broken: inconclusive, difference {gains.mean():.4f} ")
     assert f"(95% interval {-high:.4f} to {-low:.4f}); {sum(gains > 1e-9)} items with a higher value in clean, " in said

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from pomdp_hier.cli import main
 from pomdp_hier.hqs.paper.examples import load_amazon12, load_dvd
 from pomdp_hier.hqs.score import evaluate
+from pomdp_hier.hqs.search_length import expected_search_length
 
 
 @pytest.fixture
@@ -187,3 +188,30 @@ def test_a_progress_bar_on_a_terminal_only(shelf, capsys, monkeypatch, watched, 
     captured = capsys.readouterr()
     assert ("10/10" in captured.err) == bar
     assert "10/10" not in captured.out
+
+
+@pytest.mark.parametrize(
+    "given", [[], ["--shuffles", "0"], ["--sample-size", "6", "--seed", "1"], ["--policy", "descend"]]
+)
+def test_the_search_length_beside_the_score(shelf, capsys, given):
+    X, tree = load_dvd().features, load_dvd().hierarchy
+    sample = {"sample_size": 6, "random_state": 1} if "--seed" in given else {}
+    found = expected_search_length(X, tree, **sample)
+    arguments = ["score", str(shelf / "x.npy"), str(shelf / "named.json"), *given]
+    assert main([*arguments, "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)["search_length"]
+    assert figures == pytest.approx(
+        {
+            "score": found.score,
+            "score_with_labels": expected_search_length(X, tree, label_cost=1, **sample).score,
+            "mean_length": found.mean_length,
+            "list_length": 5.5,
+        }
+    )
+    assert main([*arguments, "--out", str(shelf / "some.csv")]) == 0
+    printed = capsys.readouterr().out
+    assert f"search length score {found.score:.6f}" in printed
+    assert printed.count(found.sentence()) == 1
+    rows = list(csv.DictReader(io.StringIO((shelf / "some.csv").read_text(encoding="utf-8"))))
+    assert [float(row["search_length"]) for row in rows] == pytest.approx(found.lengths)
+    assert [float(row["search_length_value"]) for row in rows] == pytest.approx(found.values)
