@@ -116,7 +116,7 @@ class Appraisal:
         rows = [
             ("score", self.score, self._score_note()),
             ("search length score", self.search_length_score, "reduction; 0 a list, 1 found at once"),
-            ("  with labels", self.search_length_score_with_labels, "the same with a label cost of 1"),
+            ("… with labels", self.search_length_score_with_labels, "the same with a label cost of 1"),
             ("no tree", self.no_tree, "all items searched at the root"),
             ("shuffled items", self.shuffled_mean, f"SD {self.shuffled_sd:z.4f}, {self.n_shuffles} shuffles"),
             ("hindsight", self.hindsight, "best stop of each search"),

@@ -66,7 +66,7 @@ MEASURES = {
         "search length score", "higher is better: 0, a list; 1, found at once by searchers who may go back"
     ),
     "search_length_score_with_labels": Named(
-        "  with labels", "higher is better: the same with a label cost of 1, for trees of different shape"
+        "search length with labels", "higher is better: the same with a label cost of 1, for trees of different shape"
     ),
     "dasgupta_cost": Named("Dasgupta's cost", "lower is better: LCAs of similar items are small", True),
     "moseley_wang_revenue": Named("Moseley-Wang revenue", "higher is better: LCAs of similar items are small"),

@@ -299,6 +299,6 @@ def lengths_of_items(prepared: Prepared, run: Run, label_cost: float, items: Int
 
 
 def _reduction(lengths: Floats, list_length: float) -> Floats:
-    """Return the reduction of the lengths, from 1 at once to 0 as in a list; 0 for one item alone."""
+    """Return the reduction of the lengths: 1 at once, 0 as in a list; 0 for one item alone."""
     others = list_length - 1
     return np.asarray(1 - (lengths - 1) / others if others else np.zeros_like(lengths))

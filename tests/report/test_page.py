@@ -197,6 +197,14 @@ def test_page_says_the_score_and_its_baselines():
     assert parser.open == []
 
 
+def test_page_says_the_search_length():
+    appraisal = appraise(SHOP.similarity, SHOP.hierarchies["B"], similarity="precomputed", n_shuffles=1)
+    page = write_report(diagnosis_of("B"), appraisal=appraisal)
+    for figure in (appraisal.search_length_score, appraisal.search_length_score_with_labels):
+        assert f">{figure:.4f}<".replace("-", "−") in page
+    assert appraisal.search_length.sentence() in page
+
+
 def test_payload_is_the_tree_in_breadth_first_order():
     found = diagnosis_of("A")
     data, position = icicle_payload(found, NodeNames(found.hierarchy, SHOP.names))
