@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._text import brief
+from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic
@@ -40,6 +40,20 @@ class Decision:
     def __post_init__(self) -> None:
         if not self.ties:
             object.__setattr__(self, "ties", (self.action,))
+
+    def __str__(self) -> str:
+        """Return action, value and action values; "at most" marks an upper bound."""
+        status = self.stats.get("status", {})
+        marks = {"pruned": "at most ", "bound": "at most "}
+        values = [f"{brief(a)} {marks.get(status.get(a), '')}{_number(q)}" for a, q in self.q_values.items()]
+        tied = f"; tied: {listed(self.ties)}" if len(self.ties) > 1 else ""
+        value = "" if self.value is None else f", value {_number(self.value)}"
+        among = f" ({', '.join(values)})" if values else ""
+        return f"{brief(self.action)}{value}{among}{tied}"
+
+
+def _number(value: Number) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else brief(value)
 
 
 @runtime_checkable

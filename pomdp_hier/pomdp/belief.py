@@ -167,6 +167,7 @@ class Belief(pomdp_py.GenerativeDistribution):
         return _restore, (tuple(self._probabilities.items()),)
 
     def __repr__(self) -> str:
+        """Return the text of the belief, its floats to six significant digits; `items` has all digits."""
         return f"Belief({self._text(brief)})"
 
     def __str__(self) -> str:
@@ -176,7 +177,10 @@ class Belief(pomdp_py.GenerativeDistribution):
     def _text(self, number: Callable[[Any], str]) -> str:
         pairs = list(self._probabilities.items())[:6]
         values = (p.item() if isinstance(p, np.generic) else p for _, p in pairs)
-        shown = ", ".join(f"{brief(state, 40)}: {number(p)}" for (state, _), p in zip(pairs, values, strict=True))
+        shown = ", ".join(
+            f"{brief(state, 40)}: {_rounded(p) if isinstance(p, float) else number(p)}"
+            for (state, _), p in zip(pairs, values, strict=True)
+        )
         return f"{{{shown}{f', ... {len(self) - 6} more' if len(self) > 6 else ''}}}"
 
     # --- derived quantities ------------------------------------------------------------------------------------
@@ -225,6 +229,12 @@ class Belief(pomdp_py.GenerativeDistribution):
     def get_histogram(self) -> dict[Any, Number]:
         """Return a new dict from state to positive probability."""
         return dict(self._probabilities)
+
+
+def _rounded(probability: float) -> str:
+    """Return six significant digits, and all of them where six would read as 0 or 1."""
+    text = f"{probability:.6g}"
+    return text if float(text) not in (0.0, 1.0) else repr(probability)
 
 
 def histogram(distribution: pomdp_py.GenerativeDistribution) -> Mapping[Any, Number]:

@@ -353,12 +353,13 @@ class CorePOMDP:
         """Whether a part of the reward is a function of the belief."""
         return self._belief_reward is not None
 
-    def belief_reward(self, belief: Belief, action: Any) -> Number:
+    def belief_reward(self, belief: Given, action: Any) -> Number:
         """Return the part of the reward that is a function of the belief; 0 if there is none.
 
         Raises:
             ModelError: It is not a finite number.
         """
+        belief = self.as_belief(belief)
         if self._belief_reward is None:
             return 0
         reward: Number = self._belief_reward.call(*(belief, action)[: self._belief_reward.count])

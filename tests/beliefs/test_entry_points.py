@@ -26,6 +26,12 @@ TIGER = POMDP(  # plain functions with an "else", which would answer for any act
     initial_belief={"left": 0.5, "right": 0.5},
     legal_actions=["listen", "open-left", "open-right"],
 )
+SURE = POMDP(
+    **{name: getattr(TIGER, name) for name in ("transition", "observation", "initial_belief")},
+    reward=TIGER.reward_model,
+    legal_actions=TIGER.all_actions,
+    belief_reward=lambda belief: belief.get("left", 0),
+)
 HALF = {"left": 0.5, "right": 0.5}
 
 
@@ -44,6 +50,7 @@ BELIEF_DOORS: dict[str, Callable[[Any, Any], Any]] = {
     "POMDP.is_terminal_belief": lambda b, a: TIGER.is_terminal_belief(b),
     "POMDP.actions": lambda b, a: TIGER.actions(b),
     "POMDP.reward": lambda b, a: TIGER.reward(b, a),
+    "POMDP.belief_reward": lambda b, a: SURE.belief_reward(b, a),
     "POMDP.joint": lambda b, a: TIGER.joint(b, a),
     "POMDP.flows": lambda b, a: TIGER.flows(b, a),
     "POMDP.predict": lambda b, a: TIGER.predict(b, a),

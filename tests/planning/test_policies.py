@@ -205,3 +205,9 @@ def test_rules_that_are_no_triples_and_a_problem_in_the_place_of_a_policy_are_re
     with pytest.raises(ParameterError, match=r"^policy: got .*Pass the policy before the problem"):
         as_policy(problem)
     assert FirstAction().decide(problem, {"here": 1.0}).action == "wait"
+
+
+def test_a_decision_prints_its_values_and_names_bounds():
+    decision = Decision("b", 0.1 + 0.2, {"a": 1.0, "b": 0.1 + 0.2}, ("b", "c"), {"status": {"a": "pruned"}})
+    assert str(decision) == "'b', value 0.3 ('a' at most 1, 'b' 0.3); tied: 'b', 'c'"
+    assert str(Decision("b")) == "'b'"

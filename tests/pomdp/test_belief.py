@@ -173,3 +173,18 @@ def test_weighted_particles_are_read_as_they_are_sampled():
         legal_actions=["go"],
     )
     assert moves.successors("a", "go") == {"a": 0.5, "b": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("probability", "shown"),
+    [
+        (0.15000000000000002, "0.15"),
+        (0.9697986577181208, "0.969799"),
+        (0.5, "0.5"),
+        (1e-9, "1e-09"),
+        (1 - 1e-9, "0.999999999"),
+        (Fraction(1, 3), "1/3"),
+    ],
+)
+def test_a_belief_prints_six_digits_and_never_a_false_certainty(probability, shown):
+    assert str(Belief({"a": probability, "b": 1 - probability})).startswith(f"{{'a': {shown},")
