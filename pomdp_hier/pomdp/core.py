@@ -360,6 +360,7 @@ class CorePOMDP:
             ModelError: It is not a finite number.
         """
         belief = self.as_belief(belief)
+        self.require_action(action)
         if self._belief_reward is None:
             return 0
         reward: Number = self._belief_reward.call(*(belief, action)[: self._belief_reward.count])
