@@ -223,7 +223,7 @@ def test_a_division_by_zero_in_the_candidate_is_a_difference_with_its_history():
 
 def test_a_negative_tolerance_and_a_missing_problem_are_refused():
     bayes = BayesUpdater(tiger())
-    with pytest.raises(ParameterError, match=r"tolerance: got -1e-09; expected a number of at least 0"):
+    with pytest.raises(ParameterError, match=r"tolerance: got -1e-09"):
         compare_updaters(bayes, bayes, tiger(), depth=1, tolerance=-1e-9)
     with pytest.raises(ModelError, match=r"compare_updaters, third argument: .* expected a POMDP"):
         compare_updaters(bayes, bayes, bayes, depth=1, tolerance=1e-9)

@@ -120,7 +120,7 @@ def test_an_impossible_observation_is_told_of_a_dict_too() -> None:
 @pytest.mark.parametrize("method", ["update", "evidence"])
 def test_an_observation_in_a_list_is_told_of(method: str) -> None:
     for updater in updaters()[:3]:
-        with pytest.raises(ModelError, match=r"observation: got \['left'\]; expected .* hashed"):
+        with pytest.raises(ModelError, match=r"observation: got \['left'\]"):
             getattr(updater, method)(HALF, "listen", ["left"])
 
 

@@ -61,7 +61,7 @@ def test_particles_that_cannot_make_the_observation_are_an_error_that_says_so():
 
 
 def test_something_else_than_a_problem_or_a_belief_is_refused():
-    with pytest.raises(ModelError, match="ParticleUpdater: got 3; expected a POMDP"):
+    with pytest.raises(ModelError, match="ParticleUpdater: got 3"):
         ParticleUpdater(3)
     with pytest.raises(ModelError, match="expected a Belief or a dict"):
         ParticleUpdater(tiger(), seed=1).predict([0.5, 0.5], "listen")

@@ -48,7 +48,7 @@ def test_it_agrees_with_bayes_on_observations_of_the_state_left():
 
 def test_names_and_shapes_are_checked():
     updater = TabularUpdater(tiger().compiled)
-    with pytest.raises(ModelError, match="got 'sing'; expected one of the problem's 3 actions"):
+    with pytest.raises(ModelError, match="got 'sing'"):
         updater.update(np.array([0.5, 0.5]), "sing", "hear-left")
     with pytest.raises(ModelError, match=r"shape \(3,\)"):
         updater.predict(np.ones(3) / 3, "listen")
@@ -65,5 +65,5 @@ def test_a_dict_is_a_belief_and_a_list_is_none():
     assert updater.update({"tiger-left": 0.5, "tiger-right": 0.5}, "listen", "hear-left")["tiger-left"] == 0.85
     with pytest.raises(ModelError, match="expected a Belief or a dict"):
         updater.update([0.5, 0.5], "listen", "hear-left")
-    with pytest.raises(ModelError, match="TabularUpdater: got 3; expected a POMDP"):
+    with pytest.raises(ModelError, match="TabularUpdater: got 3"):
         TabularUpdater(3)

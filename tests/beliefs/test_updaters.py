@@ -109,7 +109,7 @@ def test_a_function_that_gives_no_distribution_is_refused():
 
 
 def test_what_is_no_updater_is_refused():
-    with pytest.raises(ParameterError, match="updater: got 3; expected a function"):
+    with pytest.raises(ParameterError, match="updater: got 3"):
         as_updater(3, PROBLEM)
 
 
@@ -127,9 +127,7 @@ def test_an_impossible_observation_names_belief_action_and_observation(make, obs
 
 
 def test_a_class_or_a_function_of_other_arguments_is_refused_at_once():
-    with pytest.raises(
-        ParameterError, match=r"got the class BayesUpdater; expected an instance. Call BayesUpdater\(problem\)"
-    ):
+    with pytest.raises(ParameterError, match=r"got the class BayesUpdater"):
         as_updater(BayesUpdater, tiger())
     with pytest.raises(ModelError, match=r"expected \(belief, action, observation\)"):
         as_updater(lambda belief, action: belief, tiger())

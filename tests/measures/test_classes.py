@@ -49,7 +49,7 @@ def test_a_tree_that_is_the_classes_fits_them():
     assert (fit.precision, fit.recall, fit.f) == (1, 1, 1)
     plain = class_f_score(tree, ["x", "x", "y", None])
     assert plain.best[("y",)] == (5, pytest.approx(2 / 3))
-    with pytest.raises(ParameterError, match="labels: got 1; expected 4"):
+    with pytest.raises(ParameterError, match="labels: got 1"):
         class_f_score(tree, ["x"])
 
 

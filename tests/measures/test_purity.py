@@ -67,9 +67,9 @@ def test_arrays_of_labels_and_a_long_ladder():
 
 
 def test_one_label_an_item_is_needed():
-    with pytest.raises(ParameterError, match="labels: got 3; expected 2"):
+    with pytest.raises(ParameterError, match="labels: got 3"):
         dendrogram_purity(Hierarchy.from_children([[0, 1]], 2), ["a", "b", "c"])
-    with pytest.raises(ParameterError, match=r"labels\[0\]: got \[1.0, 0.0\]; expected a name"):
+    with pytest.raises(ParameterError, match=r"labels\[0\]: got \[1.0, 0.0\]"):
         dendrogram_purity(Hierarchy.from_children([[0, 1]], 2), np.eye(2))
-    with pytest.raises(HierarchyError, match=r"got 'tree\.csv'; expected a Hierarchy"):
+    with pytest.raises(HierarchyError, match=r"got 'tree\.csv'"):
         dendrogram_purity("tree.csv", ["a", "b"])

@@ -90,9 +90,9 @@ def test_arrays_that_are_no_problem_are_refused(arguments, message):
 
 
 def test_wrong_counts_of_names_are_refused():
-    with pytest.raises(ModelError, match="states: got 3 names; expected 2"):
+    with pytest.raises(ModelError, match="states: got 3 names"):
         POMDP.from_arrays(T, Z, R, states="abc")
-    with pytest.raises(ModelError, match="initial_belief: got shape \\(3,\\); expected \\(2,\\)"):
+    with pytest.raises(ModelError, match="initial_belief: got shape \\(3,\\)"):
         POMDP.from_arrays(T, Z, R, initial_belief=[1, 0, 0])
 
 

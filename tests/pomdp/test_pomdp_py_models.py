@@ -199,7 +199,7 @@ def test_settings_that_would_do_nothing_are_refused() -> None:
         with pytest.raises(ModelError, match=r"n_samples: got .*; expected an integer"):
             POMDP.from_agent(walker(), n_samples=n_samples)
     silent = type("Silent", (pomdp_py.TransitionModel,), {"probability": Walk.probability})()
-    with pytest.raises(ModelError, match="n_samples: got 10; expected None, as Silent has no sample"):
+    with pytest.raises(ModelError, match="n_samples: got 10"):
         POMDP.from_agent(walker(transition_model=silent), n_samples=10)
     with pytest.raises(ModelError, match=r"expected a pomdp_py.Agent. Pass its \.agent"):
         POMDP.from_agent(TigerProblem.create())

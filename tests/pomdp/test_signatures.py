@@ -223,13 +223,13 @@ def test_a_method_keeps_the_order_of_the_class_that_it_overrides(argument, model
 
 def test_rules_are_held_to_what_they_are_given():
     assert wear(terminal=lambda x: x == "worn").is_terminal("worn")
-    with pytest.raises(ModelError, match=r"^terminal: got \(belief\); expected \(state\)"):
+    with pytest.raises(ModelError, match=r"^terminal: got \(belief\)"):
         wear(terminal=lambda belief: False)
-    with pytest.raises(ModelError, match=r"^legal_actions: got \(o\); expected \(state\)"):
+    with pytest.raises(ModelError, match=r"^legal_actions: got \(o\)"):
         wear(legal_actions=lambda o: ["run"])
-    with pytest.raises(ModelError, match=r"^legal_actions: got \(s\); expected \(observation\)"):
+    with pytest.raises(ModelError, match=r"^legal_actions: got \(s\)"):
         wear(legal_actions=lambda s: ["run"], legal_by="observation", actions=["run"])
-    with pytest.raises(ParameterError, match=r"^rules: got \(belief\); expected \(state\)"):
+    with pytest.raises(ParameterError, match=r"^rules: got \(belief\)"):
         ThresholdPolicy([(lambda belief: True, 0.5, "run")], otherwise="run")
 
 
@@ -248,7 +248,7 @@ def test_updaters_and_policies_by_names():
     class Whole:
         update = evidence = predict = branches = lambda self, action, belief, observation: belief
 
-    with pytest.raises(ModelError, match=r"^updater: got \(action, belief, observation\); expected"):
+    with pytest.raises(ModelError, match=r"^updater: got \(action, belief, observation\)"):
         as_updater(Whole(), problem)
     sure = Belief({"tiger-left": 1.0})
     assert FunctionPolicy(lambda belief, problem: problem.all_actions[len(belief)]).decide(problem, sure).action == (
@@ -268,5 +268,5 @@ def test_bounds_by_names():
     expected = RTBSS(2, leaf_value=lambda problem, belief: belief["tiger-left"]).decide(problem)
     turned = RTBSS(2, leaf_value=lambda b, p: b["tiger-left"], upper_bound=lambda belief, problem, a, k: 1e3)
     assert turned.decide(problem).value == expected.value
-    with pytest.raises(ParameterError, match=r"^upper_bound: got \(problem, belief\); expected"):
+    with pytest.raises(ParameterError, match=r"^upper_bound: got \(problem, belief\)"):
         RTBSS(2, upper_bound=lambda problem, belief: 1)

@@ -158,7 +158,7 @@ def test_beliefs_and_arrays_are_exchanged():
     tabular = base().compiled
     assert tabular.vector(Belief({1: 0.25, 0: 0.75})).tolist() == [0.75, 0.25]
     assert tabular.belief([0.75, 0.25]) == Belief({0: 0.75, 1: 0.25})
-    with pytest.raises(ModelError, match="got 2; expected one of"):
+    with pytest.raises(ModelError, match="got 2"):
         tabular.vector(Belief.certain(2))
     with pytest.raises(ModelError, match="shape"):
         tabular.belief([1.0])

@@ -134,7 +134,7 @@ def test_bertopic_topics_and_documents() -> None:
         Hierarchy.from_bertopic(TOPICS, topics=[2, 0])
     with pytest.raises(ReaderError, match="topics: got 9; "):
         Hierarchy.from_bertopic(TOPICS, topics=[9])
-    with pytest.raises(ReaderError, match="got the columns 'a'; expected 'Parent_ID'"):
+    with pytest.raises(ReaderError, match="got the columns 'a'"):
         Hierarchy.from_bertopic({"a": [1]})
     with pytest.raises(ReaderError, match="row 1: got the topic 'x'"):
         Hierarchy.from_bertopic([{"Parent_ID": "x", "Child_Left_ID": 0, "Child_Right_ID": 1}])
@@ -201,9 +201,7 @@ def test_labels_that_the_bisections_do_not_have_are_named():
             with pytest.raises(ReaderError, match=told):
                 Hierarchy.from_sklearn(model)
         model.labels_ = np.where(labels == 2, 3, labels)
-        with pytest.raises(
-            ReaderError, match=r"labels_: got [23] for \d+ rows?; expected (some|\d+), by the bisections"
-        ):
+        with pytest.raises(ReaderError, match=r"labels_: got [23] for \d+ rows?"):
             Hierarchy.from_sklearn(model)
         model.labels_ = labels[:-1]
     with pytest.raises(ReaderError, match=r"labels_: got . for"):  # how large a cluster is, only this strategy keeps

@@ -48,7 +48,7 @@ def test_missing_doubled_and_surplus_items_are_listed() -> None:
         Hierarchy.from_edges(FRUIT, n_items=10**14)
     with pytest.raises(HierarchyError, match="missing from the tree: 1"):
         Hierarchy.from_edges([(5, 0), (5, 2)], n_items=3)
-    with pytest.raises(ParameterError, match=r"items\[0\]: got \[\]; expected an id"):
+    with pytest.raises(ParameterError, match=r"items\[0\]: got \[\]"):
         Hierarchy.from_edges(FRUIT, items=[[]])  # type: ignore[list-item]
 
 
@@ -187,5 +187,5 @@ def test_skos_narrower_and_triples(text):
 
 
 def test_triples_without_links_say_what_they_hold():
-    with pytest.raises(ReaderError, match=r"^predicate: got 'preflabel'; expected broader or narrower"):
+    with pytest.raises(ReaderError, match=r"^predicate: got 'preflabel'"):
         Hierarchy.from_edges("subject,predicate,object\ntea,skos:prefLabel,Tea\n")

@@ -68,7 +68,7 @@ def test_functions_and_keys() -> None:
         Hierarchy.from_nodes(nested, children="kids", name="title")
     with pytest.raises(ReaderError, match=r"node: got object without children or child_nodes; .* Pass children="):
         Hierarchy.from_nodes(object())
-    with pytest.raises(ReaderError, match=r"root: got 'tree\.json'; expected a node object"):
+    with pytest.raises(ReaderError, match=r"root: got 'tree\.json'"):
         Hierarchy.from_nodes("tree.json")
     with pytest.raises(ReaderError, match="expected a list of nodes"):
         Hierarchy.from_nodes({"children": "ab"})
@@ -111,7 +111,7 @@ def test_names_as_keys_in_both_readers() -> None:
         assert read([nest]) == read({"r": {"children": [{"a": {"children": ["x", "y"]}}, "z"]}}) == TREE
         with pytest.raises(HierarchyError, match=r"'x' \(parents 'a', 'b'\)"):
             read({"a": ["x", "y"], "b": ["x"]})
-        with pytest.raises(ReaderError, match="got 3; expected"):
+        with pytest.raises(ReaderError, match="got 3"):
             read({"a": {"x": 3}, "b": ["y"]})
         with pytest.raises(HierarchyError, match="2 roots, "):
             read([{"name": "r", "children": [{"name": "a"}]}, {"name": "s", "children": [{"name": "b"}]}])

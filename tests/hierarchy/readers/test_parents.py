@@ -43,9 +43,9 @@ def test_columns_may_be_named_and_files_read(tmp_path: Path) -> None:
     assert Hierarchy.from_parents(path, id="key", parent="up") == Hierarchy.from_children([[0, 1]], 2)
     assert Hierarchy.from_parents(str(path), n_items=2, id="key", parent="up").item_labels == ("0", "1")
     assert Hierarchy.from_parents(str(path), items=[1, 0], id="key", parent="up").item_labels == ("1", "0")
-    with pytest.raises(ReaderError, match="columns: got 'key', 'up'; expected 'id' and 'parent'"):
+    with pytest.raises(ReaderError, match="columns: got 'key', 'up'"):
         Hierarchy.from_parents(path)
-    with pytest.raises(ParameterError, match="column: got 'top'; expected one of 'key', 'up'"):
+    with pytest.raises(ParameterError, match="column: got 'top'"):
         Hierarchy.from_parents(path, parent="top", id="key")
     with pytest.raises(ParameterError, match="delimiter: got 'ab'"):
         Hierarchy.from_parents(path, delimiter="ab")
