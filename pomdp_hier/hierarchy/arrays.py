@@ -14,7 +14,7 @@ from pomdp_hier._arguments import unexpected
 from pomdp_hier._arrays import Ints
 from pomdp_hier._io.memory import held
 from pomdp_hier._text import brief, counted, listed
-from pomdp_hier.errors import Argument, HierarchyError, ParameterError, Setting
+from pomdp_hier.errors import Argument, HierarchyError, ParameterError, PomdpHierError, Setting
 
 _LONGEST_RANGE = 10_000_000  # a longer one holds nothing, but would fill the memory as a list
 
@@ -85,14 +85,19 @@ def as_ids(name: str, values: Any) -> tuple[Hashable, ...]:
     values = dense(name, values)
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise unexpected(name, values, "a list of ids")
-    found = tuple(values.tolist() if isinstance(values, np.ndarray) else values)
+    return require_hashable(name, values.tolist() if isinstance(values, np.ndarray) else values, ParameterError)
+
+
+def require_hashable(
+    name: str, values: Iterable[Any], error: type[PomdpHierError] = HierarchyError
+) -> tuple[Hashable, ...]:
+    """Return the ids as a tuple; raise ``error`` for one that is not hashable, with its place."""
+    found = tuple(values)
     for place, value in enumerate(found):
         try:
             hash(value)
         except TypeError:
-            raise ParameterError(
-                f"{name}[{place}]: got {brief(value)}; expected an id such as text or a number."
-            ) from None
+            raise error(f"{name}[{place}]: got {brief(value)}; expected an id such as text or a number.") from None
     return found
 
 
@@ -211,12 +216,7 @@ def checked_labels(labels: Sequence[Hashable] | None, n_items: int, n_nodes: int
         raise HierarchyError(
             f"labels: got {len(names)}; expected one per node ({n_nodes}) or one per item ({n_items})."
         )
-    for node, name in enumerate(names):
-        try:
-            hash(name)
-        except TypeError:
-            raise HierarchyError(f"labels[{node}]: got {brief(name)}; expected a hashable id. Give text.") from None
-    return names
+    return require_hashable("labels", names)
 
 
 def kept_labels(names: tuple[Hashable, ...] | None, keep: Ints, root: int) -> tuple[Hashable, ...] | None:

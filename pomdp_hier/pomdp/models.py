@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache, partial
 from types import MethodType
-from typing import Any
+from typing import Any, TypeVar
 
 import pomdp_py
 
@@ -25,6 +25,8 @@ from pomdp_hier.pomdp.belief import histogram
 from pomdp_hier.pomdp.numeric import Number, draw
 from pomdp_hier.pomdp.signatures import Bound, bind, required_order
 from pomdp_hier.pomdp.spaces import nearest
+
+M = TypeVar("M")
 
 # Errors of a user's model; anything else (a full memory, an interrupt) is not caused by the model.
 MODEL_ERRORS = (
@@ -277,62 +279,30 @@ def _step_reward_entry(table: Mapping[Any, Number], state: Any, action: Any, nex
     return _look_up(table, "reward", (state, action, next_state), (state, action))
 
 
-def as_transition(model: Any) -> TransitionModel:
-    """Return the transition model for a model, a function ``(state, action)`` or a dict ``{(state, action): …}``.
-
-    Raises:
-        ModelError: It is none of these.
-
-    Example:
-        >>> as_transition(lambda s, a: s + 1).distribution(1, "go")
-        {2: 1}
-    """
-    if isinstance(model, TransitionModel):
-        _count("transition", model.distribution)
+def _as_model(what: str, model: Any, kind: type[M], method: str, made: Callable[[Any], M], entry: Any) -> M:
+    """Return a model, or the one that a function or the entries of a dict make."""
+    if isinstance(model, kind):
+        _count(what, getattr(model, method))
         return model
     if isinstance(model, Mapping):
-        return _FunctionTransition(partial(_transition_entry, dict(model)))
+        return made(partial(entry, dict(model)))
     if callable(model):
-        return _FunctionTransition(model)
-    raise ModelError(f"transition: got {brief(model)}; expected a TransitionModel, a function or a dict.")
+        return made(model)
+    raise ModelError(f"{what}: got {brief(model)}; expected a function, a dict or an instance of {kind.__name__}.")
+
+
+def as_transition(model: Any) -> TransitionModel:
+    """Return the transition model for a model, a function ``(state, action)`` or a dict ``{(state, action): …}``."""
+    return _as_model("transition", model, TransitionModel, "distribution", _FunctionTransition, _transition_entry)
 
 
 def as_observation(model: Any) -> ObservationModel:
-    """Return the observation model for a model, a function ``(next_state, action[, state])`` or a dict.
-
-    Raises:
-        ModelError: It is none of these.
-
-    Example:
-        >>> as_observation({"home": "warm"}).distribution("home", "look")
-        {'warm': 1}
-    """
-    if isinstance(model, ObservationModel):
-        _count("observation", model.distribution)
-        return model
-    if isinstance(model, Mapping):
-        return _FunctionObservation(partial(_observation_entry, dict(model)))
-    if callable(model):
-        return _FunctionObservation(model)
-    raise ModelError(f"observation: got {brief(model)}; expected an ObservationModel, a function or a dict.")
+    """Return the observation model for a model, a function ``(next_state, action[, state])`` or a dict."""
+    return _as_model("observation", model, ObservationModel, "distribution", _FunctionObservation, _observation_entry)
 
 
 def as_reward(model: Any) -> RewardModel:
-    """Return the reward model for a model, a function ``(state, action[, next_state[, observation]])`` or a dict.
-
-    Raises:
-        ModelError: It is none of these.
-
-    Example:
-        >>> as_reward({("home", "stay"): 1}).reward("home", "stay", "home")
-        1
-    """
-    if isinstance(model, RewardModel):
-        _count("reward", model.reward)
-        return model
-    if isinstance(model, Mapping):
-        by_step = any(isinstance(key, tuple) and len(key) == 3 for key in model)
-        return _FunctionReward(partial(_step_reward_entry if by_step else _reward_entry, dict(model)))
-    if callable(model):
-        return _FunctionReward(model)
-    raise ModelError(f"reward: got {brief(model)}; expected a RewardModel, a function or a dict.")
+    """Return the reward model for a model, a function ``(state, action[, next_state[, observation]])`` or a dict."""
+    by_step = isinstance(model, Mapping) and any(isinstance(key, tuple) and len(key) == 3 for key in model)
+    entry = _step_reward_entry if by_step else _reward_entry
+    return _as_model("reward", model, RewardModel, "reward", _FunctionReward, entry)

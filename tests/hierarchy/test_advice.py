@@ -406,7 +406,7 @@ CALLS = [
     (lambda: Hierarchy([-1], 0), "n_items.*Correct", lambda: Hierarchy([2, 2, -1], 2)),
     (
         lambda: Hierarchy([2, 2, -1], 2, labels=[["a"], "b"]),
-        "Give text",
+        "such as text",
         lambda: Hierarchy([2, 2, -1], 2, labels=["a", "b"]),
     ),
     (

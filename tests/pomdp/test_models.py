@@ -77,7 +77,7 @@ def test_distributions_in_any_form():
 
 @pytest.mark.parametrize("make", [as_transition, as_observation, as_reward])
 def test_what_is_no_model_is_refused(make):
-    with pytest.raises(ModelError, match="function or a dict"):
+    with pytest.raises(ModelError, match="got 3; expected a function, a dict"):
         make(3)
 
 

@@ -11,6 +11,7 @@ from pomdp_hier._arguments import check_choice
 from pomdp_hier._io.formats import decoding
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import PythonAdvice, ReaderError
+from pomdp_hier.hierarchy.arrays import require_hashable
 from pomdp_hier.hierarchy.readers.edges import read_edges, read_parents
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.nested import check_child_key, is_nest, read_children, read_nodes
@@ -223,18 +224,7 @@ def _ids(names: Any, key: str) -> list[Hashable] | None:
         return None
     if not isinstance(names, (list, tuple)):
         raise ReaderError(f"JSON: got {brief(names)} for {key}; expected a list of ids.")
-    return [_hashable(name, key) for name in names]
-
-
-def _hashable(name: object, key: str) -> Hashable:
-    """Return a label, with lists as tuples."""
-    if isinstance(name, list):
-        name = tuple(name)
-    try:
-        hash(name)
-    except TypeError:
-        raise ReaderError(f"JSON: got {brief(name)} in {key}; expected text or numbers.") from None
-    return name
+    return list(require_hashable(key, (tuple(name) if isinstance(name, list) else name for name in names), ReaderError))
 
 
 def as_json(

@@ -13,7 +13,7 @@ from pomdp_hier._arrays import Ints
 from pomdp_hier._io.memory import gathered
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import HierarchyError, PythonAdvice, ReaderError, Setting
-from pomdp_hier.hierarchy.arrays import dense, is_row
+from pomdp_hier.hierarchy.arrays import dense, is_row, require_hashable
 from pomdp_hier.hierarchy.readers.clusterings import read_hdbscan
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import TreeArrays, is_missing
@@ -289,10 +289,11 @@ def read_nodes(root: object, join: Join, children: Access = None, name: Access =
     found = gathered(links(), _without_end)
     if children is None:
         check_child_key(objects)
-    ids = [_name(name_of(node)) for node in objects]
+    named = (name_of(node) for node in objects)
+    ids = require_hashable("names", (tuple(one) if isinstance(one, list) else one for one in named), ReaderError)
     if name is None:
         _check_leaves_named(objects, {above for above, _ in found})
-    nodes = LinkedNodes(ids, [above for above, _ in found], [below for _, below in found], "child")
+    nodes = LinkedNodes(list(ids), [above for above, _ in found], [below for _, below in found], "child")
     return tree_of_links(_in_reading_order(nodes, tops), join)
 
 
@@ -473,13 +474,3 @@ def _key(node: object) -> Hashable:
     if isinstance(node, _Entry) and node.content:
         return (node.name, id(node.content))  # finds a dictionary that contains itself
     return ("id", node) if isinstance(node, (str, int)) else id(node)
-
-
-def _name(name: object) -> Hashable:
-    if isinstance(name, list):
-        name = tuple(name)
-    try:
-        hash(name)
-    except TypeError:
-        raise ReaderError(f"name: got {brief(name)}; expected text or a number.") from None
-    return name

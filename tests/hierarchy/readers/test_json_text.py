@@ -74,7 +74,7 @@ def test_it_comes_back_as_it_was() -> None:
         ('{"children": [[0]], "n_items": 1000000000000}', "expected each item in a list"),
         ('{"children": [[0, 1]], "singletons": 1}', "got 1 for singletons"),
         ('{"edges": [["r", "a"]], "items": "a"}', "got 'a' for items"),
-        ('{"edges": [["r", "a"]], "items": [{}]}', "got {} in items"),
+        ('{"edges": [["r", "a"]], "items": [{}]}', r"items\[0\]: got {}"),
         ("[1, 2]", "edge 0: got 1"),
         ("[]", "children: got lists without a node"),
         ("no/such/file.json", "got 'no/such/file.json', which cannot be read"),

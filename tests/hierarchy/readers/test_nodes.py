@@ -72,7 +72,7 @@ def test_functions_and_keys() -> None:
         Hierarchy.from_nodes("tree.json")
     with pytest.raises(ReaderError, match="expected a list of nodes"):
         Hierarchy.from_nodes({"children": "ab"})
-    with pytest.raises(ReaderError, match=r"name: got \{\}"):
+    with pytest.raises(ReaderError, match=r"names\[1\]: got \{\}"):
         Hierarchy.from_nodes({"children": [{"name": {}}]})
 
 
