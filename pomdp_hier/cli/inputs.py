@@ -284,7 +284,7 @@ def _fit(options: argparse.Namespace) -> bool:
 
 def _read(options: argparse.Namespace) -> Inputs:
     from pomdp_hier._text import listed
-    from pomdp_hier.features.items import FeatureTable, are_row_numbers
+    from pomdp_hier.features.items import FeatureTable, are_row_numbers, join_rows, rows_by_id
     from pomdp_hier.features.loading import load_features
 
     tfidf = {name: getattr(options, name) for name in ("min_df", "max_ngram", "sublinear_tf", "stop_words")}
@@ -301,7 +301,9 @@ def _read(options: argparse.Namespace) -> Inputs:
     numbered = table.ids is None or {str(name) for name in table.ids} == set(map(str, range(n_rows)))
     file = trees.read_tree_file(options, n_rows if numbered else None)
     ids = file.tree.item_labels
-    rows = None if table.ids is None or options.join == "position" else _rows(table.ids, ids, options)
+    rows = None
+    if table.ids is not None and options.join != "position":
+        rows = (rows_by_id if options.join == "auto" else join_rows)(table.ids, ids, sep=options.sep)
     if rows is None and options.join == "id":
         named = "Name the column with --id-column, or leave" if table.columns is not None else "Leave"
         raise FeatureError(f"{options.features}: got no ids; expected some for --join id. {named} --join id out.")
@@ -327,32 +329,3 @@ def _read(options: argparse.Namespace) -> Inputs:
         return Inputs(table.matrix[rows][:, rows], file.tree, ids, "id", weights)
     checked = check_features(table.matrix, n_rows, name=table.source, ids=table.ids)
     return Inputs(checked[rows], file.tree, ids, "id", weights)
-
-
-def _rows(row_ids: "Sequence[Hashable]", ids: "Sequence[Hashable]", options: argparse.Namespace) -> Any:
-    """Return the feature row of each item by id; None if none matches and the items are numbers.
-
-    Raises:
-        FeatureError: Some do not match; lists what is missing, surplus or doubled.
-    """
-    from pomdp_hier.features.items import join_rows, rows_by_id
-
-    if any(isinstance(name, tuple) for name in ids):
-        row_ids, ids = _as_paths(row_ids, ids, options.sep)
-    return (rows_by_id if options.join == "auto" else join_rows)(row_ids, ids)
-
-
-def _as_paths(
-    row_ids: "Sequence[Hashable]", ids: "Sequence[Hashable]", sep: str | None
-) -> "tuple[Sequence[Hashable], Sequence[Hashable]]":
-    """Return the ids of rows and items for items that are paths: their last names if distinct, else the paths."""
-    last = [name[-1] if isinstance(name, tuple) and name else name for name in ids]
-    if len(set(last)) == len(last) and not set(last).isdisjoint(row_ids):
-        return row_ids, last
-    texts = [name for name in row_ids if isinstance(name, str)]
-    mark = sep or next((mark for mark in (">", "|", "/") if any(mark in text for text in texts)), ">")
-
-    def parted(name: Hashable) -> Hashable:
-        return tuple(filter(None, map(str.strip, name.split(mark)))) if isinstance(name, str) else name
-
-    return [parted(name) for name in row_ids], ids

@@ -1,7 +1,7 @@
 """Feature tables, and the join of their rows to items by id."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,17 +11,12 @@ from scipy.sparse import csr_array
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._text import brief, counted, listed
-from pomdp_hier.errors import DataWarning, FeatureError, ParameterError, PythonAdvice
+from pomdp_hier.errors import DataWarning, FeatureError, ParameterError, PythonAdvice, Setting
 from pomdp_hier.features.readers import id_position
 from pomdp_hier.features.similarity import Precomputed, Similarity, as_similarity
 from pomdp_hier.features.validation import Features, check_features, check_similarity_matrix
 from pomdp_hier.hierarchy.flat import FlatTree, require_hierarchy
 from pomdp_hier.hierarchy.node_names import warn_user
-
-_EMPTY = (
-    ". A leaf of the tree is an item: remove a category without items from the tree",
-    PythonAdvice(", or read the tree with items="),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,21 +53,24 @@ class IdMatch:
         return [f"{counted(len(ids), noun)} {fault} ({listed(ids)})" for ids, noun, fault in kinds if ids]
 
 
-def match_ids(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable]) -> IdMatch:
+def match_ids(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], sep: str | None = None) -> IdMatch:
     """Return the feature row of each item by its id, and all missing, surplus and duplicate ids.
 
     Ids match if they are equal. If all ids of one side are text, as in a text file, the ids of the other side are
-    compared as text, so that item ``7`` finds row ``"7"``.
+    compared as text, so that item ``7`` finds row ``"7"``. Items that are paths are found by their last name if these
+    are distinct, else by the whole path, such as ``"land > ant"``.
 
     Args:
         row_ids: The id of each feature row.
         item_ids: The id of each item.
+        sep: The text between the names of a path in ``row_ids``; by default the one of ``> | /`` that they contain.
 
     Example:
         >>> match = match_ids(["b", "a", "x"], ["a", "b", "c"])
         >>> match.rows.tolist(), match.missing, match.surplus
         ([1, 0, -1], ('c',), ('x',))
     """
+    row_ids, item_ids = _as_paths(row_ids, item_ids, sep)
     if all(isinstance(row, str) for row in row_ids):
         item_ids = [str(item) for item in item_ids]
     elif all(isinstance(item, str) for item in item_ids):
@@ -90,13 +88,54 @@ def match_ids(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable]) -> IdMa
     )
 
 
-def join_rows(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], *, surplus: str = "error") -> Ints:
+def _as_paths(
+    row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], sep: str | None
+) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
+    """Return the ids of rows and items, where items may be paths: their last names if distinct, else the paths."""
+    if not any(isinstance(name, tuple) for name in item_ids) or any(isinstance(name, tuple) for name in row_ids):
+        return row_ids, item_ids
+    last = [name[-1] if isinstance(name, tuple) and name else name for name in item_ids]
+    if len(set(last)) == len(last) and not set(last).isdisjoint(row_ids):
+        return row_ids, last
+    texts = [name for name in row_ids if isinstance(name, str)]
+    marks = [sep] if sep else _path_marks(item_ids)
+    mark = next((mark for mark in marks if any(mark in text for text in texts)), marks[0])
+
+    def parted(name: Hashable) -> Hashable:
+        return tuple(filter(None, map(str.strip, name.split(mark)))) if isinstance(name, str) else name
+
+    return [parted(name) for name in row_ids], item_ids
+
+
+def _path_marks(item_ids: Sequence[Hashable]) -> list[str]:
+    """Return the characters that may stand between the names of a path, as no name contains them."""
+    used = set("".join(str(part) for name in item_ids if isinstance(name, tuple) for part in name))
+    return [mark for mark in (">", "|", "/") if mark not in used] or [">"]
+
+
+def _advice(missing: Sequence[Hashable], item_ids: Sequence[Hashable], sep: str | None) -> Iterator[str | Setting]:
+    """Yield what to do about rows and items that do not match."""
+    if not missing:
+        yield "Remove the other rows."
+    elif isinstance(missing[0], tuple):
+        mark = sep or _path_marks(item_ids)[0]
+        yield f"Name each row by the path of its item, such as {brief(f' {mark} '.join(map(str, missing[0])))}."
+    else:
+        yield "Add the rows. A leaf of the tree is an item: remove a category without items from the tree"
+        yield PythonAdvice(", or read the tree with items=")
+        yield "."
+
+
+def join_rows(
+    row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], *, surplus: str = "error", sep: str | None = None
+) -> Ints:
     """Return the feature row of each item: ``X[join_rows(row_ids, item_ids)]`` is in item order.
 
     Args:
         row_ids: The id of each feature row.
         item_ids: The id of each item.
         surplus: ``"error"``, or ``"drop"`` to leave out feature rows without an item.
+        sep: As for `match_ids`.
 
     Raises:
         FeatureError: Ids are missing, surplus or on several rows; the message lists them.
@@ -105,21 +144,20 @@ def join_rows(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], *, surp
         >>> join_rows(["b", "a"], ["a", "b"]).tolist()
         [1, 0]
     """
-    match = match_ids(row_ids, item_ids)
+    match = match_ids(row_ids, item_ids, sep)
     faults = match.faults(surplus=surplus == "error")
     if faults:
         types = [", ".join(sorted({type(name).__name__ for name in ids})) for ids in (row_ids, item_ids)]
         apart = "" if types[0] == types[1] else f" (the rows' ids are {types[0]}, the items' {types[1]})"
         raise FeatureError(
             f"ids of the features: got mismatches{apart}: {'; '.join(faults)}; expected exactly one row per item, "
-            "under "
-            "the item's id",
-            *(_EMPTY if match.missing else ()),
+            "under the item's id. ",
+            *_advice(match.missing, item_ids, sep),
         )
     return match.rows
 
 
-def rows_by_id(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable]) -> Ints | None:
+def rows_by_id(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], sep: str | None = None) -> Ints | None:
     """Return the feature row of each item; None if the items are numbered and no row has such an id.
 
     Raises:
@@ -127,7 +165,7 @@ def rows_by_id(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable]) -> Int
     """
     if are_row_numbers(item_ids) and (match_ids(row_ids, item_ids).rows < 0).all():
         return None
-    return join_rows(row_ids, item_ids)
+    return join_rows(row_ids, item_ids, sep=sep)
 
 
 def are_row_numbers(item_ids: Sequence[Hashable]) -> bool:
