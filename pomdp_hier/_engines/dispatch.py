@@ -14,11 +14,10 @@ from typing import cast
 import numpy as np
 
 from pomdp_hier import _imports
-from pomdp_hier._arguments import is_one_of
+from pomdp_hier._arguments import check_choice
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines import on_numpy
 from pomdp_hier._engines.task import Advance, AlwaysDescend, HindsightRule, LookAhead, Rule, SearchRoot, Stops, Task
-from pomdp_hier._text import brief
 from pomdp_hier.errors import MissingExtraError, ParameterError, Setting
 from pomdp_hier.features.affinity import Affinity, Batch
 from pomdp_hier.features.dense import DenseAffinity
@@ -128,8 +127,7 @@ def choose_engine(
         ParameterError: The engine is unknown, or numba does not support the task.
         MissingExtraError: numba was requested and is not installed.
     """
-    if not is_one_of(engine, "auto", "numpy", "numba"):
-        raise ParameterError(f"engine: got {brief(engine)}; expected 'auto', 'numpy', 'numba' or 'generic'.")
+    check_choice("engine", engine, ("auto", "numpy", "numba"))
     if engine == "numpy":
         return engine
     known = isinstance(task.affinity, DenseAffinity) and _runs_on_numba(task.rule)

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from pomdp_hier._arguments import is_integer, is_one_of
+from pomdp_hier._arguments import check_choice, is_integer, unexpected
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
@@ -39,14 +39,9 @@ def descends(margin: Floats, loss: Floats, tie: Tie) -> Bools:
     return margin >= -TIE * loss if tie == "descend" else margin > TIE * loss
 
 
-def check_tie(tie: str) -> None:
-    """Raise if the tie rule is unknown.
-
-    Raises:
-        ParameterError: The tie rule is unknown.
-    """
-    if not is_one_of(tie, "descend", "search"):
-        raise ParameterError(f"tie: got {brief(tie)}; expected 'descend' or 'search'.")
+def check_tie(tie: object) -> None:
+    """Raise `ParameterError` unless the value is a tie rule."""
+    check_choice("tie", tie, ("descend", "search"))
 
 
 @runtime_checkable
@@ -107,7 +102,7 @@ class LookAhead:
 
     def __post_init__(self) -> None:
         if self.depth is not None and not (is_integer(self.depth) and self.depth >= 1):
-            raise ParameterError(f"depth: got {brief(self.depth)}; expected an integer of at least 1, or None for all.")
+            raise unexpected("depth", self.depth, "an integer of at least 1, or None for all")
         check_tie(self.tie)
 
 
@@ -159,7 +154,7 @@ def as_rule(policy: Any, tie: Tie) -> Rule | None:
     if isinstance(policy, str):
         if policy not in names:
             expected = ", ".join(repr(name) for name in names)
-            raise ParameterError(f"policy: got {brief(policy)}; expected {expected}, a StoppingRule or a Policy.")
+            raise unexpected("policy", policy, f"{expected}, a StoppingRule or a Policy")
         return names[policy]
     if isinstance(policy, LookAhead | AlwaysDescend | SearchRoot | HindsightRule | StoppingRule):
         return policy

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._io.writing import write_file
+from pomdp_hier._text import brief
 from pomdp_hier.cli import console, files, inputs, tree_formats, trees
 from pomdp_hier.cli.console import Command
 from pomdp_hier.errors import ParameterError
@@ -325,7 +326,7 @@ def _policy(name: str, tie: Any) -> Any:
 
         return POUCT() if name == "pouct" else PlansInEnvironment(POUCT())
     expected = ", ".join((*_RULES, "level-N", "look-ahead-N", *_PLANNED))
-    raise ParameterError(f"--policy {name}: expected one of {expected}")
+    raise ParameterError(f"--policy: got {brief(name)}; expected one of {expected}.")
 
 
 POLICIES = Command(

@@ -18,7 +18,7 @@ from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._engines.task import NodeRewards
 from pomdp_hier._imports import from_extra
 from pomdp_hier._io.formats import decoding
-from pomdp_hier._text import brief
+from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import FeatureError, Setting
 from pomdp_hier.features.readers import column_position, id_position, read_npy
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -175,12 +175,15 @@ class _NpySource(_Files):
         for path in paths:
             table = _mapped(str(path))
             if table.ndim != 2:
-                raise FeatureError(f"{path}: expected a matrix, found an array of shape {table.shape}")
+                raise FeatureError(f"{path}: got an array of shape {table.shape}; expected a matrix, one row per item")
             shapes.append(table.shape)
             dtypes.append(common_type([table.dtype], str(path)))
-        wide = [path for path, shape in zip(paths, shapes, strict=True) if shape[1] != shapes[0][1]]
-        if wide:
-            raise FeatureError(f"{wide[0]}: another number of columns than {paths[0]} has, {shapes[0][1]}")
+        for path, (_, n_columns) in zip(paths, shapes, strict=True):
+            if n_columns != shapes[0][1]:
+                raise FeatureError(
+                    f"{path}: got {n_columns} columns; expected {shapes[0][1]}, as in {paths[0]}. Write all files with "
+                    "the same columns."
+                )
         starts = np.concatenate([[0], np.cumsum([shape[0] for shape in shapes])])
         dtype = common_type(dtypes, str(paths[0]))
         return cls(tuple(str(path.resolve()) for path in paths), tuple(starts.tolist()), shapes[0][1], dtype)
@@ -194,7 +197,8 @@ def _mapped(path: str) -> Any:
         with open(path, "rb") as stream:
             return read_npy(stream, path, 0)
     except OSError as error:
-        raise FeatureError(f"{path}: cannot be read ({error})") from error
+        reason = error.strerror or str(error)
+        raise FeatureError(f"{path}: cannot be read ({reason}); expected the path of a .npy file") from error
 
 
 def _npy_rows(path: str, low: int, high: int) -> Any:
@@ -234,8 +238,11 @@ class _ParquetSource(_Files):
                 ) from error
         starts = [0]
         for path, metadata in zip(paths, told, strict=True):
-            if metadata.schema.to_arrow_schema().names != names:
-                raise FeatureError(f"{path}: other columns than {paths[0]}; write both with the same columns")
+            if (found := metadata.schema.to_arrow_schema().names) != names:
+                raise FeatureError(
+                    f"{path}: got the columns {listed(found)}; expected {listed(names)}, as in {paths[0]}. Write all "
+                    "files with the same columns."
+                )
             starts.append(starts[-1] + metadata.num_rows)
         dtype = common_type(types, str(paths[0]))
         whole = tuple(str(path.resolve()) for path in paths)

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._text import brief
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.dense import DenseAffinity, DenseKind, finish, refuse_large
 from pomdp_hier.features.items import item_features
@@ -323,16 +324,24 @@ class CustomAffinity:
         """
         require_whole(self.features)
         view = ClusterView(node, members, inside, self.features)
-        answer = np.asarray(self.similarity(self.features[items], view), dtype=np.float64)
+        given = self.similarity(self.features[items], view)
+        try:
+            answer = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise FeatureError(
+                f"similarity: got {brief(given)} for node {node}; expected shape ({len(items)},), one number per item. "
+                "Return an array of floats."
+            ) from None
         if answer.shape != items.shape:
             raise FeatureError(
-                f"similarity: got shape {answer.shape} for {len(items)} item(s) and node {node}; expected shape "
-                f"({len(items)},), one number per item"
+                f"similarity: got shape {answer.shape} for node {node}; expected shape ({len(items)},), one number per "
+                "item. Compare each row with the cluster, such as rows @ cluster.centroid."
             )
-        wrong = items[~np.isfinite(answer)]
-        if len(wrong):
+        wrong = ~np.isfinite(answer)
+        if wrong.any():
             raise FeatureError(
-                f"the similarity of item {wrong[0]} to node {node} is not finite; expected a finite number"
+                f"similarity: got {answer[wrong][0]} for item {items[wrong][0]} and node {node}; expected a finite "
+                "number. Return a large or small one instead."
             )
         return answer
 

@@ -264,9 +264,7 @@ def _joined(X: Any, hierarchy: FlatTree) -> tuple[Any, Ints | None, Ints | None]
     position = id_position(list(map(str, names)), "the frame", None)
     if position is not None:
         if names.count(names[position]) > 1:
-            raise FeatureError(
-                f"X: got several columns {brief(names[position])}; expected one. Keep the column of ids."
-            )
+            raise FeatureError(f"X: got several columns {brief(names[position])}; expected one. Rename the others.")
         rows = rows_by_id(list(X[names[position]]), hierarchy.item_labels)
         return X[[name for at, name in enumerate(names) if at != position]], rows, None
     if hierarchy.labels is None or not hasattr(X, "index"):

@@ -267,7 +267,7 @@ def test_refusals_say_what_to_do(case, folder, tmp_path):
     np.save(other / "words.npy", np.array([["a"]]))
     for name, words in {
         "broken": r"broken\.npy: cannot be decoded \(.+\); expected a whole \.npy array",
-        "cube": r"cube\.npy: expected a matrix, found an array of shape \(2, 3, 4\)",
+        "cube": r"cube\.npy: got an array of shape \(2, 3, 4\)",
         "words": r"words\.npy: got dtype <U1",
     }.items():
         with pytest.raises(FeatureError, match=words):
@@ -276,14 +276,14 @@ def test_refusals_say_what_to_do(case, folder, tmp_path):
     for name, cell in (("0", 1.0), ("words", "a"), ("marks", {"x": 1})):
         pq.write_table(pa.table({name: [cell]}), other / f"{name}.parquet")
     for path, words in {
-        other: r"marks\.parquet: other columns than .*0\.parquet; write both",
+        other: r"marks\.parquet: got the columns 'marks'; expected '0', as in .*0\.parquet",
         other / "words.parquet": r"words\.parquet, column 'words': got string; .*without it.*id_column",
         other / "marks.parquet": r"marks\.parquet, column 'marks': got struct<x: int64>",
     }.items():
         with pytest.raises(FeatureError, match=words):
             evaluate_distributed(path, tree)
     np.save(folder / "part-9.npy", X[:3, :4])
-    with pytest.raises(FeatureError, match=r"part-9\.npy: another number of columns than .*part-0\.npy has, 8"):
+    with pytest.raises(FeatureError, match=r"part-9\.npy: got 4 columns; expected 8, as in .*part-0\.npy"):
         evaluate_distributed(folder, tree)
 
 

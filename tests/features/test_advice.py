@@ -1,6 +1,7 @@
 """Advice of the errors over features is followed here: the same call with the advice taken works."""
 
 import copy
+import os
 import pickle
 
 import numpy as np
@@ -19,6 +20,7 @@ from pomdp_hier.features import (
     text_features,
 )
 from pomdp_hier.features.affinity import affinity
+from pomdp_hier.features.items import FeatureTable
 from pomdp_hier.features.similarity import ClusterView
 from tests.extras import optional
 
@@ -223,6 +225,165 @@ def test_advice_on_data_frames_works(row):
         read_frame(given, **how)
     assert said in str(caught.value)
     assert read_frame(better, **settings).matrix.size
+
+
+ITEMS = ["ant", "bee", "cod"]
+TWICE = Hierarchy.from_paths("land\n  ant\nsea\n  ant\n  cod\n", form="outline")
+
+
+def scored(features, tree=TREE, **settings):
+    return evaluate(features, tree, **{"similarity": "negative_euclidean", **settings}).score
+
+
+def named(*ids, rows=X):
+    return FeatureTable(rows[: len(ids)], ids)
+
+
+# What is called; what is said; the same with the advice taken.
+CALLS = {
+    "a row is missing": (lambda: scored(named("ant", "bee")), "Add the rows", lambda: scored(named(*ITEMS))),
+    "an empty category": (
+        lambda: scored(named("ant", "bee")),
+        "remove a category without items from the tree",
+        lambda: scored(named("ant", "bee"), Hierarchy.from_parents({"all": None, "ant": "all", "bee": "all"})),
+    ),
+    "an empty category, items=": (
+        lambda: scored(named("ant"), Hierarchy.from_parents({"all": None, "ant": "all", "sea": "all"})),
+        "read the tree with items=",
+        lambda: scored(named("ant"), Hierarchy.from_parents({"all": None, "ant": "all", "sea": "all"}, items=["ant"])),
+    ),
+    "a row too many": (
+        lambda: scored(named(*ITEMS, "eel", rows=np.vstack([X, X[:1]]))),
+        "Remove the other rows",
+        lambda: scored(named(*ITEMS)),
+    ),
+    "a row twice": (
+        lambda: scored(named(*ITEMS, "ant", rows=np.vstack([X, X[:1]]))),
+        "Remove the other rows",
+        lambda: scored(named(*ITEMS)),
+    ),
+    "items are paths": (
+        lambda: scored(named("ant", "cod", "x"), TWICE),
+        "path of its item, such as 'land > ant'",
+        lambda: scored(named("land > ant", "sea > ant", "sea > cod"), TWICE),
+    ),
+    "two columns of ids": (
+        lambda: scored(pd.DataFrame([["ant", 1, 2]] * 3, columns=["id", "id", "x"])),
+        "Rename the others",
+        lambda: scored(pd.DataFrame([[name, 1, 2] for name in ITEMS], columns=["id", "y", "x"])),
+    ),
+    "text from a similarity": (
+        lambda: scored(X, similarity=lambda rows, _: ["near"] * len(rows)),
+        "Return an array of floats",
+        lambda: scored(X, similarity=lambda rows, _: np.ones(len(rows))),
+    ),
+    "a table from a similarity": (
+        lambda: scored(X, similarity=lambda rows, _: rows),
+        "rows @ cluster.centroid",
+        lambda: scored(X, similarity=lambda rows, cluster: rows @ cluster.centroid),
+    ),
+    "an infinite similarity": (
+        lambda: scored(X, similarity=lambda rows, _: np.full(len(rows), np.inf)),
+        "Return a large or small one",
+        lambda: scored(X, similarity=lambda rows, _: np.full(len(rows), 1e300)),
+    ),
+    "epsilon": (
+        lambda: InverseSquaredEuclidean(epsilon=0.0),
+        "such as the paper's 0.0001",
+        lambda: scored(X, similarity=InverseSquaredEuclidean(epsilon=0.0001)),
+    ),
+    "own_singleton": (
+        lambda: Cosine(own_singleton=np.inf),
+        "such as 1.0",
+        lambda: scored(X, similarity=Cosine(own_singleton=1.0)),
+    ),
+    "a similarity": (
+        lambda: scored(X, similarity=5),
+        "such as Cosine(leave_out=False)",
+        lambda: scored(X, similarity=Cosine(leave_out=False)),
+    ),
+    "damaged coordinates": (
+        lambda: scored(_damaged_coo()),
+        "Build it again",
+        lambda: scored(sp.coo_array(X)),
+    ),
+    "no text": (
+        lambda: text_features(["small red", None]),
+        "row 1: got None; expected text. Fill it in",
+        lambda: text_features(["small red", ""]),
+    ),
+    "no text, row out": (
+        lambda: text_features(["small red", None]),
+        "remove the row",
+        lambda: text_features(["small red"]),
+    ),
+    "only short words": (
+        lambda: text_features(["a", "b"]),
+        "some words of two letters or more",
+        lambda: text_features(["an", "bat"]),
+    ),
+}
+
+
+def _damaged_coo():
+    table = sp.coo_array(X)
+    table.coords = (table.coords[0], table.coords[1] + 5)
+    return table
+
+
+@pytest.mark.filterwarnings("ignore::pomdp_hier.errors.HierarchyWarning")  # of the empty category that items= drops
+@pytest.mark.parametrize("called", CALLS)
+def test_advice_on_calls_works(called):
+    if called == "two columns of ids":
+        pytest.importorskip("pandas")
+    if "text" in called or "word" in called:
+        pytest.importorskip("sklearn")
+    wrong, said, better = CALLS[called]
+    with pytest.raises((FeatureError, ParameterError)) as caught:
+        wrong()
+    assert said in str(caught.value)
+    better()
+
+
+def test_advice_of_warnings_works():
+    frame = pytest.importorskip("pandas").DataFrame(X, index=["x", "y", "z"])
+    with pytest.warns(DataWarning, match="give the items' ids as the index, or frame.to_numpy"):
+        guessed = scored(frame)
+    assert scored(frame.set_axis(ITEMS)) == scored(frame.to_numpy()) == guessed
+    distances = np.array([[0.0, 1.0, 5.0], [1.0, 0.0, 5.0], [5.0, 5.0, 0.0]])
+    with pytest.warns(DataWarning, match="give 1 - D or -D for distances D, or the features"):
+        scored(distances, similarity="precomputed")
+    for better in (1 - distances, -distances):
+        scored(better, similarity="precomputed")
+    scored(X)
+
+
+def test_advice_on_memory_works(tmp_path):
+    wide = np.zeros((100, 40))
+    wide[:, 0] = 1.0
+    np.savez(tmp_path / "wide.npz", wide)
+    with pytest.raises(FeatureError, match="Use fewer rows or columns, float32, or a sparse file"):
+        load_features(tmp_path / "wide.npz", memory=20_000)
+    np.savez(tmp_path / "single.npz", wide.astype(np.float32))
+    np.savez(tmp_path / "short.npz", wide[:50])
+    np.savez(tmp_path / "narrow.npz", wide[:, :20])
+    sp.save_npz(tmp_path / "sparse.npz", sp.csr_array(wide))
+    for name in ("single", "short", "narrow", "sparse"):
+        assert load_features(tmp_path / f"{name}.npz", memory=20_000).matrix.size
+
+
+def test_advice_on_a_file_that_was_cut_works(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, 1 + np.eye(200, 40))
+    tree = Hierarchy.from_children([list(range(100)), list(range(100, 200)), [200, 201]], 200)
+    table = load_features(path, memory=50_000).matrix
+    os.truncate(path, 30_000)
+    with pytest.raises(FeatureError, match=r"truncated to .*Write it again, and do not modify it"):
+        evaluate(table, tree)
+    with pytest.raises(FeatureError, match="Copy or write the file again"):
+        load_features(path)
+    np.save(path, 1 + np.eye(200, 40))
+    assert evaluate(load_features(path, memory=50_000).matrix, tree).n_sampled == 200
 
 
 def test_a_table_in_memory_goes_to_score_without_being_read():

@@ -109,7 +109,7 @@ def test_what_a_similarity_of_ones_own_sees():
 
 @pytest.mark.parametrize(
     ("answer", "said"),
-    [(np.zeros(3), r"shape \(3,\) for 7 item"), (np.full(7, np.nan), "item 0 to node 4 is not finite")],
+    [(np.zeros(3), r"shape \(3,\)"), (np.full(7, np.nan), "nan for item 0 and node 4"), (["a"] * 7, "'a'")],
 )
 def test_answers_of_a_similarity_of_ones_own_are_checked(answer, said):
     close = affinity(np.ones((7, 2)), TREE, lambda items, cluster: answer)
