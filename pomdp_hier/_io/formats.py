@@ -76,7 +76,7 @@ class Kind:
     remedy: str
 
 
-_TEXT = Kind("text", "text", "give a binary file, as numpy.save writes it")
+_TEXT = Kind("text", "text", "")
 _BINARY = Kind("binary", "binary, or text in another encoding than UTF-8", "save it as UTF-8 text, such as CSV")
 _EMPTY = Kind("empty", "an empty file", "give a file with content")
 _NPZ = Kind("npz", "a .npz or zip archive", "unpack it, or save its table as CSV")

@@ -23,7 +23,7 @@ from pomdp_hier._arrays import Floats
 from pomdp_hier._imports import from_extra
 from pomdp_hier._io.formats import decoding, open_csv
 from pomdp_hier._io.memory import require_memory
-from pomdp_hier._text import brief
+from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import FeatureError, Setting
 from pomdp_hier.features.validation import check_compressed
 
@@ -62,6 +62,9 @@ def read_npz(stream: IO[bytes], name: str, key: str | None, limit: int) -> Any:
 
 
 def _matrix(archive: zipfile.ZipFile, name: str, key: str | None, limit: int) -> Any:
+    files = archive.namelist()
+    if files and not any(file.endswith(".npy") for file in files):
+        raise FeatureError(f"{name}: got a zip archive of {listed(files, limit=3)}; expected .npy arrays. Unpack it.")
     members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
     if key is None and {"format", "shape", "data"} <= members.keys():
         wanted = [part for part in _SPARSE_PARTS if part in members]

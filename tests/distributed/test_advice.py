@@ -1,5 +1,7 @@
 """Advice of the errors over features in parts is followed here: the same call with the advice taken works."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,6 +13,13 @@ from pomdp_hier.hqs import LookAhead, calibrate_delta
 
 X = np.array([[1.0, 0.0], [2.0, 1.0], [0.0, 1.0]])
 TREE = Hierarchy.from_children([[0, 1], [3, 2]], 3)
+
+
+class Bold:
+    """A stopping rule that numba does not have."""
+
+    def descend(self, eta, sizes, rewards, level):
+        return eta.max(axis=1) > 0.6
 
 
 def score(features, **settings):
@@ -27,6 +36,20 @@ def test_advice_works(tmp_path):
     pq.write_table(table.drop_columns(["code"]), tmp_path / "numbers.parquet")
     np.save(tmp_path / "words.npy", X.astype(str))
     np.save(tmp_path / "x.npy", X.astype(str).astype(float))
+    for folder in ("mixed", "alike", "tables"):
+        (tmp_path / folder).mkdir()
+    np.save(tmp_path / "mixed" / "0.npy", X[:2])
+    np.save(tmp_path / "mixed" / "1.npy", X[2:, :1])
+    np.save(tmp_path / "alike" / "0.npy", X[:2])
+    np.save(tmp_path / "alike" / "1.npy", X[2:])
+    pq.write_table(table[:2].drop_columns(["code"]), tmp_path / "tables" / "0.parquet")
+    pq.write_table(table[2:].drop_columns(["y"]), tmp_path / "tables" / "1.parquet")
+    row = (
+        whole,
+        {"engine": "numba", "policy": Bold()},
+        'engine="auto" or "numpy"',
+        lambda: score(whole, policy=Bold()),
+    )
     for features, settings, said, better in (
         (X.tolist(), {}, "from_array(numpy.asarray(X))", lambda: score(da.from_array(np.asarray(X.tolist())))),
         (sp.csr_array(X), {}, "from_array(X.toarray())", lambda: score(da.from_array(sp.csr_array(X).toarray()))),
@@ -42,6 +65,11 @@ def test_advice_works(tmp_path):
         (whole, {"similarity": "precomputed"}, "evaluate(X, hierarchy)", lambda: evaluate(X, TREE, delta=0.1)),
         (tmp_path / "named.parquet", {}, "without it", lambda: score(tmp_path / "numbers.parquet")),
         (tmp_path / "words.npy", {}, "astype(float)", lambda: score(tmp_path / "x.npy")),
+        (whole, {"engine": "generic"}, "'numpy', 'numba'", lambda: score(whole, engine="numpy")),
+        *([row] if find_spec("numba") else []),
+        (tmp_path / "words.npy", {}, "Convert them", lambda: score(tmp_path / "x.npy")),
+        (tmp_path / "mixed", {}, "Write all files with the same columns", lambda: score(tmp_path / "alike")),
+        (tmp_path / "tables", {}, "Write all files with the same columns", lambda: score(tmp_path / "alike")),
         (tmp_path / "x.npy", {"id_column": "id"}, 'id_column="id"', lambda: score(tmp_path / "x.npy")),
     ):
         with pytest.raises((FeatureError, ParameterError)) as caught:

@@ -1,6 +1,7 @@
 """Partitions of a tree, scored here and on workers: the same values as in one place, and none lost with a worker."""
 
 import os
+import re
 
 import numpy as np
 import pytest
@@ -355,8 +356,15 @@ def test_a_scheduler_that_is_lost_is_told_of(case, cluster, monkeypatch):
     X, tree = case
     with cluster.get_client() as client:
         monkeypatch.setattr(client, "gather", lost)
-        with pytest.raises(ParameterError, match=r"client: its scheduler was lost"):
+        with pytest.raises(ParameterError, match=r"client: its scheduler was lost.*run this again"):
             evaluate_distributed(da.from_array(X), tree, client=client, delta=0.1)
+        monkeypatch.undo()
+        again = evaluate_distributed(da.from_array(X), tree, client=client, delta=0.1)
+        same(again.values, evaluate(X, tree, delta=0.1).values)
+    with pytest.raises(ParameterError, match="expected an address, such as tcp://host:8786"):
+        evaluate_distributed(da.from_array(X), tree, client="nowhere", delta=0.1)
+    assert re.fullmatch(r"tcp://[\d.]+:\d+", cluster.scheduler_address)
+    evaluate_distributed(da.from_array(X), tree, client=cluster.scheduler_address, delta=0.1)
 
 
 @pytest.mark.slow
@@ -370,7 +378,8 @@ def test_partitions_of_one_item_and_of_all_and_workers_without_memory(cluster):
         for size in (1, 24, 240):
             same(evaluate_distributed(features, tree, client=client, delta=0.1, partition_items=size).values, expected)
         for killed, said in ((False, "ran out of memory"), (True, "died, one after another")):
-            rule = NoRoom(os.getpid(), killed)
+            rule = NoRoom(os.getpid(), killed, room=12)
             with pytest.raises(ParameterError, match=f"^client: its workers {said}.*partition_items"):
                 evaluate_distributed(features, tree, client=client, policy=rule)
+            evaluate_distributed(features, tree, client=client, policy=rule, partition_items=5)  # the advice
         same(evaluate_distributed(features, tree, client=client, delta=0.1, partition_items=5).values, expected)

@@ -169,6 +169,13 @@ class Special:
         return Decision("listen")
 
 
+class Pickled(Special):
+    """Leaves at home what it holds."""
+
+    def __getstate__(self):
+        return {**self.__dict__, "holds": None}
+
+
 def fails():
     raise ZeroDivisionError("as asked for")
 
@@ -198,10 +205,13 @@ def test_what_goes_wrong_in_a_process_is_said(run):
     options = {"horizon": 4, "n_jobs": 2}
     with pytest.raises(ParameterError, match=r"n_jobs: got .*policy.*cannot be sent .*lock"):
         run(Special(holds=threading.Lock()), TIGER, **options)
+    for better, n_jobs in ((Special(holds=threading.Lock()), 1), (Pickled(holds=threading.Lock()), 2)):  # the advice
+        assert float(run(better, TIGER, horizon=4, n_jobs=n_jobs).value) < 0
     with pytest.raises(ZeroDivisionError, match="as asked for"):
         run(Special(fails), TIGER, **options)
     with pytest.raises(ParameterError, match=r"n_jobs: got 2, and one of the processes died"):
         run(Special(dies), TIGER, **options)
+    assert float(run(Special(dies), TIGER, horizon=4, n_jobs=1).value) < 0  # the advice
     assert float(run(Special(), TIGER, **options).value) == pytest.approx(-(1 - 0.95**4) / 0.05)
     rules_out = tiger(accuracy=1)
     with pytest.raises(ImpossibleObservationError, match="history: 'listen' -> "):
