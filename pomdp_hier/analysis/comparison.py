@@ -374,7 +374,7 @@ def _many(result: HQSResult) -> str:
     """Return the number of items, or the effective one of weighted items, as text."""
     if result.sample_weight is None:
         return counted(result.n_items, "item")
-    return f"an effective number of {result.effective_items:,.1f} items"
+    return f"an effective number of {result.effective_items:z,.1f} items"
 
 
 def _table(title: str, rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[str]:
