@@ -65,7 +65,7 @@ ADVICE = {  # what is refused: what its message says to do
     "seed": (score(random_state=2), "engine='generic'", score(random_state=2, engine="generic"), score()),
     "n_jobs": (score(n_jobs=1, updater=ClosedFormUpdater), "engine='generic'", generic(updater=ClosedFormUpdater)),
     "policy unknown": (score(policy="bold"), "'one-step'", score(policy="one-step"), score(policy="hindsight")),
-    "tie unknown": (score(tie="flip"), "'descend' or 'search'", score(tie="search")),
+    "tie unknown": (score(tie="flip"), "'descend', 'search'", score(tie="search")),
     "tie unused": (score(tie="search", policy=Bold()), 'policy="one-step"', score(tie="search", policy="one-step")),
     "rule's answer": (score(policy=Unsure()), "eta.max(axis=1) > 0.6", score(policy=Bold())),
     "depth of 0": (lambda: LookAhead(0), "at least 1, or None", lambda: LookAhead(1), lambda: LookAhead(None)),
