@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arguments import check_integer
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.on_numpy import Trail, greedy_trail
 from pomdp_hier._text import brief
 from pomdp_hier.analysis.diagnosis import ALL_ITEMS, Diagnosis, check_result, require_diagnosis
@@ -108,16 +108,15 @@ def suggest_moves(
     ]
 
 
-def candidate_moves(prepared: Prepared, diagnosis: Diagnosis, clusters: int, voters: Bools | None = None) -> list[Move]:
+def candidate_moves(prepared: Prepared, diagnosis: Diagnosis, clusters: int) -> list[Move]:
     """Return candidate moves by decreasing predicted gain.
 
     Args:
         prepared: Features, tree and settings.
         diagnosis: The diagnosis of the features.
         clusters: The largest number of clusters to consider, the worst first.
-        voters: Whether each item counts ``[N]``; all by default.
     """
-    lost = np.flatnonzero(diagnosis.lost if voters is None else diagnosis.lost & voters)
+    lost = np.flatnonzero(diagnosis.lost)
     if not len(lost):
         return []
     task = prepared.under(policy="descend").task()

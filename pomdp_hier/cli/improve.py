@@ -26,18 +26,24 @@ def _configure_improve(parser: argparse.ArgumentParser) -> None:
     add("--force", action="store_true", help="replace the files if they exist")
     add(
         "--kinds",
-        default="move",
+        default="move,merge,split",
         metavar="NAMES",
-        help="edits to try: move (items and clusters), merge, split, remove, remove-level, collapse, "
-        "collapse-below, separated by commas; all but move change the clusters (default: move)",
+        help="edits to try: move (items and clusters), merge, split, and those that remove levels, which HQS rewards "
+        "for longer lists: remove, remove-level, collapse, collapse-below; separated by commas (default: "
+        "move,merge,split)",
     )
+    wrong = "move the items whose expected share of moves to a wrong place is at most X under the model (default: 0.2)"
+    add("--expected-wrong", type=_share, default=0.2, metavar="X", help=wrong)
+    add("--all", action="store_true", help="make also the edits that are not sound, after the others")
+    levels = "reject edits that change a node's level (default: where all items have the same level)"
+    add("--keep-levels", action=argparse.BooleanOptionalAction, default=None, help=levels)
     add("--fixed", metavar="ID", action="append", default=[], help="a node that keeps its place; may be repeated")
     level = "a level whose nodes keep their places (the root's is 0); may be repeated"
     add("--fixed-level", metavar="N", type=inputs.count, action="append", default=[], help=level)
     inputs.add_count(parser, "--max-edits", "at most N edits (default: all with a gain)")
     loss = "reject edits that lower the value of any item by more than X"
     add("--max-loss", type=inputs.amount, metavar="X", help=loss)
-    folds = "number of cross-validation folds for the held-out gain; 0 to skip"
+    folds = "number of folds for the held-out gain; 0 to skip"
     inputs.add_count(parser, "--folds", folds, 5)
     then = f"stop then, with the best tree so far; {console.SIGNALS_HELP}"
     add("--time-limit", type=inputs.amount, metavar="SECONDS", help=then)
@@ -66,6 +72,9 @@ def _run_improve(options: argparse.Namespace) -> int:
             read.features,
             read.tree,
             kinds=[name.strip() for name in options.kinds.split(",")],
+            expected_wrong=options.expected_wrong,
+            sound_only=not options.all,
+            keep_levels=options.keep_levels,
             fixed=[_fixed_label(read.tree, text) for text in options.fixed],
             fixed_levels=options.fixed_level,
             max_edits=options.max_edits,
@@ -114,7 +123,7 @@ def _fixed_label(tree: "Hierarchy", text: str) -> Hashable:
 
 IMPROVE = Command(
     "improve",
-    "find edits of a tree that raise its score, and write the better tree",
+    "find sound edits of a tree that raise its score, and write the better tree",
     (
         "printf 'x,y\\n1,0\\n9,1\\n0,1\\n1,9\\n0,8\\n8,0\\n' > points.csv",
         "echo '[[0,1,2],[3,4,5],[6,7]]' | pomdp-hier improve points.csv - --edits-out edits.csv --force",

@@ -8,7 +8,7 @@ import numpy as np
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._progress import shown_progress
 from pomdp_hier.features.items import item_features
-from pomdp_hier.features.validation import row_pieces
+from pomdp_hier.features.validation import Features, row_pieces
 from pomdp_hier.filing.centroids import Centroids
 from pomdp_hier.filing.model import (
     PRIOR_NOISE,
@@ -17,8 +17,8 @@ from pomdp_hier.filing.model import (
     fit_model,
     item_weights,
     path_values,
-    posterior_noise,
 )
+from pomdp_hier.filing.posterior import Posterior, averaged, is_small, posterior_noise
 from pomdp_hier.filing.result import MisfiledItems
 from pomdp_hier.hierarchy.tree import Hierarchy
 
@@ -49,8 +49,9 @@ def find_misfiled(X: Any, hierarchy: Hierarchy, *, progress: bool = False) -> Mi
     one of b. At most 3,000 items are used, and above 800 homes the best 200 and a weighted sample of the rest. The
     transform g with the higher likelihood is taken. h is 0 unless it gains 0.012 nats per item, and r is 0 unless 0.5
     gains 0.0075 nats per item; both gains have to exceed two standard errors. eps is then the mean of its posterior
-    over all items. Where the fit puts a quarter of the items to noise, the features do not follow the tree, and eps is
-    0.05. Bayes' rule gives
+    over all items. In small catalogues, up to 30,000 pairs of item and home, the probabilities are averages over the
+    posterior of b and eps, where h and r are 0. Where the fit puts a quarter of the items to noise, the features do not
+    follow the tree, and eps is 0.05. Bayes' rule gives
 
     ``P(misfiled | x, f) = bad / (bad + good)``, ``bad = eps sum_{l != f} P(l | x) nu(f | l)``,
     ``good = P(f | x) (1 - eps + eps nu(f | f))``.
@@ -86,7 +87,20 @@ def find_misfiled(X: Any, hierarchy: Hierarchy, *, progress: bool = False) -> Mi
         >>> int(found.order[0]), int(found.targets[5])
         (5, 120)
     """
-    features = item_features(X, hierarchy, "cosine").table
+    return misfiled_items(item_features(X, hierarchy, "cosine").table, hierarchy, progress=progress)
+
+
+def misfiled_items(
+    features: Features, hierarchy: Hierarchy, *, progress: bool = False, like: FilingModel | None = None
+) -> MisfiledItems:
+    """Return the result of `find_misfiled` for checked features.
+
+    Args:
+        features: The rows ``[N, D]``, in item order.
+        hierarchy: The tree.
+        progress: Whether to show a progress bar.
+        like: A fitted model: its transform and its parts are taken, and the fit of its numbers starts from them.
+    """
     n_items = hierarchy.n_items
     if hierarchy.root < n_items or len(np.unique(hierarchy.parent[:n_items])) == 1:
         return _without_choice(hierarchy, features)
@@ -95,7 +109,7 @@ def find_misfiled(X: Any, hierarchy: Hierarchy, *, progress: bool = False) -> Mi
     if centroids.units.is_zero.all():
         model = FilingModel("cosine", 1.0, 0.0, 0.0, 0.0, 0.0, PRIOR_NOISE)
     else:
-        model = fit_model(centroids, siblings)
+        model = fit_model(centroids, siblings, like)
     judged = _Judged(centroids, siblings, model)
     status = "converged"
     try:
@@ -183,30 +197,35 @@ class _Judged:
         self.done[items] = True
 
 
-def _result(tree: Hierarchy, features: Any, judged: _Judged, status: str) -> MisfiledItems:
-    """Return the result for the items judged: the noise over all of them, then Bayes' rule."""
-    centroids, units, model = judged.centroids, judged.centroids.units, judged.model
-    n_homes, n_items = len(centroids.homes), tree.n_items
-    told = judged.done & ~units.is_zero
-    at_own = judged.siblings.anywhere(model.near)[centroids.home]  # nu(f | f)
+def _posterior(judged: _Judged, told: Bools) -> Posterior:
+    """Return the odds under the fitted numbers: the noise over all items judged, then Bayes' rule."""
+    model = judged.model
+    at_own = judged.siblings.anywhere(model.near)[judged.centroids.home]  # nu(f | f)
     log_own, log_elsewhere = judged.log_own, judged.log_elsewhere
-    own = np.exp(log_own[told])
-    elsewhere = np.exp(log_elsewhere[told]) + own * at_own[told]
-    noise = posterior_noise(own, elsewhere) if told.any() and not model.contradicted else model.noise
+    own = np.exp(log_own)
+    elsewhere = np.exp(log_elsewhere) + own * at_own
+    noise = model.noise
+    if told.any() and not model.contradicted:
+        noise = posterior_noise(own[told], elsewhere[told])
     odds = np.log(noise) + log_elsewhere - np.log1p(noise * (at_own - 1.0)) - log_own
+    shares = np.exp(judged.log_best - log_elsewhere) / (1.0 + np.exp(-odds))
+    return Posterior(odds, judged.best, shares, noise, (1.0 - noise) * own + noise * elsewhere)
+
+
+def _result(tree: Hierarchy, features: Any, judged: _Judged, status: str) -> MisfiledItems:
+    """Return the result for the items judged."""
+    centroids, units, model = judged.centroids, judged.centroids.units, judged.model
+    told = judged.done & ~units.is_zero
+    small = is_small(centroids, model) and told.any() and judged.done.all()
+    found = averaged(centroids, model, told) if small else _posterior(judged, told)
+    odds, shares, best = found.log_odds.copy(), found.shares.copy(), found.best
     probabilities = 1.0 / (1.0 + np.exp(-odds))
-    shares = probabilities * np.exp(judged.log_best - log_elsewhere)
     nodes = np.append(centroids.nodes[centroids.homes], -1)
-    second = np.where(
-        (judged.log_best[1] >= judged.log_best[0] + np.log(_TIE)) & (judged.best[1] >= 0), judged.best[1], -1
-    )
-    targets, seconds = (np.where(told, nodes[places], -1) for places in (judged.best[0], second))
-    lacking = ~judged.done
+    second = np.where((shares[1] >= _TIE * shares[0]) & (best[1] >= 0), best[1], -1)
+    targets, seconds = (np.where(told, nodes[places], -1) for places in (best[0], second))
     for values in (odds, probabilities, shares[0]):
-        values[lacking] = np.nan
-    mixed = (1.0 - noise) * own + noise * elsewhere
-    gain = float(np.log(mixed * n_homes).mean()) if told.any() else 0.0
-    auc = float(judged.rank[told].mean()) if told.any() else 0.5
+        values[~judged.done] = np.nan
+    noise, at_own = found.noise, judged.siblings.anywhere(model.near)[centroids.home]
     misfiled = MisfiledItems(
         hierarchy=tree,
         probabilities=probabilities,
@@ -218,15 +237,16 @@ def _result(tree: Hierarchy, features: Any, judged: _Judged, status: str) -> Mis
         order=np.argsort(np.where(told, -odds, np.inf), kind="stable"),
         n_terms=units.n_terms,
         rate=float(noise * (1.0 - at_own.mean())),
-        auc=auc,
-        gain=gain,
+        auc=float(judged.rank[told].mean()) if told.any() else 0.5,
+        gain=float(np.log(found.filed[told] * len(centroids.homes)).mean()) if told.any() else 0.0,
         notes=(),
         status=status,
         model=FilingModel(**{**vars(model), "noise": noise}),
         features=features,
         twins=_twins(centroids, judged, told),
     )
-    return misfiled.with_notes(scale=_uneven_column(features), n_judged=int(judged.done.sum()), n_items=n_items)
+    n_judged = int(judged.done.sum())
+    return misfiled.with_notes(scale=_uneven_column(features), n_judged=n_judged, n_items=tree.n_items)
 
 
 def _twins(centroids: Centroids, judged: _Judged, told: Bools) -> tuple[tuple[int, int], ...]:

@@ -5,7 +5,7 @@ half the weights. An item is filed at its true home with probability 1 - noise, 
 under a sibling.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,11 +19,14 @@ from pomdp_hier.filing.centroids import Centroids
 PRIOR, PRIOR_NOISE = 18.0, 0.05  # Beta(1, 19): density 18 log(1 - noise), mean
 NEAR = 0.5  # share of the noise that stays among siblings, where there is evidence for near misfilings
 _SOFTER = 0.5
-_SPREAD = 20.0  # standard deviation of a weight's prior, in standard deviations of its values
+SPREAD = 20.0  # standard deviation of a weight's prior, in standard deviations of its values
 _NEEDED_SOFTER, _NEEDED_NEAR = 0.012, 0.0075  # gain of log likelihood per item that a richer model needs
 _NEEDED, _NEEDED_ERRORS = 5.0, 2.0  # and in all, and in standard errors of the paired differences
-_MOST_NOISE = 0.25  # noise above that stands for features that do not distinguish the homes
-_SAMPLE, _ALL_HOMES, _BEST, _OTHERS = 3000, 800, 200, 200
+_LEAST_NOISE, _MOST_NOISE = (
+    6e-6,
+    0.25,
+)  # the second: noise above that stands for features that do not distinguish the homes
+_SAMPLE, _SAMPLE_LIKE, _ALL_HOMES, _BEST, _OTHERS = 3000, 1000, 800, 200, 200
 _SMALLEST_TAU = 1e-6
 
 
@@ -63,13 +66,13 @@ class FilingModel:
         scores += self.path_weight * path
         scores *= weights[:, None]
         if not self.softer:
-            return _log_softmax(scores)
-        half = _log_softmax(_SOFTER * scores) + np.log(self.softer)
-        mixed: Floats = np.logaddexp(_log_softmax(scores) + np.log1p(-self.softer), half)
+            return log_softmax(scores)
+        half = log_softmax(_SOFTER * scores) + np.log(self.softer)
+        mixed: Floats = np.logaddexp(log_softmax(scores) + np.log1p(-self.softer), half)
         return mixed
 
 
-def _log_softmax(scores: Floats) -> Floats:
+def log_softmax(scores: Floats) -> Floats:
     shifted: Floats = scores - scores.max(axis=1, keepdims=True)
     shifted -= np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return shifted
@@ -153,14 +156,24 @@ _Maximum: TypeAlias = tuple[float, tuple[float, float, float, float, float], Flo
 """A maximal log density; the two weights, the softer share, the near share and the noise; the log likelihoods."""
 
 
-def fit_model(centroids: Centroids, siblings: Siblings) -> FilingModel:
-    """Return the model with the highest posterior density; richer ones have to gain enough."""
+def fit_model(centroids: Centroids, siblings: Siblings, like: FilingModel | None = None) -> FilingModel:
+    """Return the model with the highest posterior density; richer ones have to gain enough.
+
+    Args:
+        centroids: The clusters.
+        siblings: The siblings among the homes.
+        like: A fitted model whose kind is taken: fewer items, and its numbers as the start.
+    """
     weights = item_weights(centroids)
-    items = _sampled(centroids)
+    items = _sampled(centroids, _SAMPLE if like is None else _SAMPLE_LIKE)
     own = np.concatenate([_own_cosines(centroids, piece) for piece in _pieces(centroids, items)])
     tau = max(0.05 * float(np.median(1.0 - own)), _SMALLEST_TAU)
-    samples = _samples(centroids, siblings, items, weights, tau)
-    fits = {name: _Fit(sample) for name, sample in samples.items()}
+    names = ("cosine", "log") if like is None else (like.transform,)
+    fits = {name: _Fit(sample) for name, sample in _samples(centroids, siblings, items, weights, tau, names).items()}
+    if like is not None:
+        span = (PRIOR_NOISE, PRIOR_NOISE) if like.contradicted else (_LEAST_NOISE, _MOST_NOISE)
+        fitted = fits[like.transform].best(like.near, softer=like.softer > 0, noise=span, start=like)
+        return FilingModel(like.transform, tau, *fitted[1], like.contradicted)
     plain = {name: fit.best(0.0, softer=False) for name, fit in fits.items()}
     name = max(plain, key=lambda name: plain[name][0])
     soft = {near: fits[name].best(near, softer=True) for near in (0.0, NEAR)}
@@ -183,15 +196,15 @@ def _gains(richer: _Maximum, plain: _Maximum, per_item: float) -> bool:
     return bool(richer[0] - plain[0] > max(per_item * len(difference), _NEEDED, _NEEDED_ERRORS * errors))
 
 
-def _sampled(centroids: Centroids) -> Ints:
-    """Return up to 3,000 items with features, sorted by home, chosen by their rows alone: not by their numbers."""
+def _sampled(centroids: Centroids, most: int) -> Ints:
+    """Return up to ``most`` items with features, sorted by home, chosen by their rows alone: not by their numbers."""
     items = np.flatnonzero(~centroids.units.is_zero)
-    if len(items) > _SAMPLE:
+    if len(items) > most:
         direction = np.random.default_rng(0).normal(size=centroids.units.features.shape[1])
         keys = np.concatenate(
-            [centroids.units(items[low : low + _SAMPLE]) @ direction for low in range(0, len(items), _SAMPLE)]
+            [centroids.units(items[low : low + most]) @ direction for low in range(0, len(items), most)]
         )
-        items = items[np.argsort(np.modf(np.abs(keys) * 1e6)[0], kind="stable")[:_SAMPLE]]
+        items = items[np.argsort(np.modf(np.abs(keys) * 1e6)[0], kind="stable")[:most]]
     return items[np.argsort(centroids.home[items], kind="stable")]
 
 
@@ -205,10 +218,12 @@ def _own_cosines(centroids: Centroids, items: Ints) -> Floats:
     return own
 
 
-def _samples(centroids: Centroids, siblings: Siblings, items: Ints, weights: Floats, tau: float) -> dict[str, _Sample]:
-    """Return the values of the sampled items under both transforms, at all homes or at the best and some others."""
+def _samples(
+    centroids: Centroids, siblings: Siblings, items: Ints, weights: Floats, tau: float, transforms: Sequence[str]
+) -> dict[str, _Sample]:
+    """Return the values of the sampled items under the transforms, at all homes or at the best and some others."""
     n_homes = len(centroids.homes)
-    found: dict[str, list[tuple[Floats, ...]]] = {"cosine": [], "log": []}
+    found: dict[str, list[tuple[Floats, ...]]] = {name: [] for name in transforms}
     columns: list[Ints] = []
     for piece in _pieces(centroids, items):
         cosines, scale = centroids.cosines(piece), weights[piece][:, None]
@@ -263,20 +278,34 @@ class _Fit:
         self._scale = np.array(spread)
         self._values = [sample.leaf / spread[0], sample.path / spread[1]]
 
-    def best(self, near: float, *, softer: bool, noise: tuple[float, float] = (6e-6, _MOST_NOISE)) -> _Maximum:
+    def best(
+        self,
+        near: float,
+        *,
+        softer: bool,
+        noise: tuple[float, float] = (_LEAST_NOISE, _MOST_NOISE),
+        start: FilingModel | None = None,
+    ) -> _Maximum:
         """Return the maximal log density, the numbers there, and the log likelihood of each item's place."""
+        points = [
+            [3 * (1 + at), 3 * (1 + at), np.log(at / (1 - at)) if softer else 0.0, -3.0]
+            for at in ((0.15, 0.6) if softer else (0.1,))
+        ]
+        if start is not None:
+            weights = np.array([start.leaf_weight, start.path_weight]) * self._scale
+            points = [[*weights.tolist(), float(logit(start.softer)) if softer else 0.0, float(logit(start.noise))]]
         bounds = [(0.0, None), (0.0, None), (-6.0, 4.0) if softer else (0.0, 0.0), tuple(logit(noise))]
         found = [
             minimize(
                 self._cost,
-                [3 * (1 + start), 3 * (1 + start), np.log(start / (1 - start)) if softer else 0.0, -3.0],
+                point,
                 args=(near, softer),
                 jac=True,
                 method="L-BFGS-B",
                 bounds=bounds,
                 options={"maxiter": 100},
             )
-            for start in ((0.15, 0.6) if softer else (0.1,))
+            for point in points
         ]
         best = min(found, key=lambda one: one.fun)
         leaf, path = (best.x[:2] / self._scale).tolist()
@@ -305,12 +334,12 @@ class _Fit:
         cost = (
             -float(np.log(total).sum())
             - PRIOR * float(np.log1p(-noise))
-            + float((point[:2] ** 2).sum()) / (2 * _SPREAD**2)
+            + float((point[:2] ** 2).sum()) / (2 * SPREAD**2)
         )
         slopes = []
         for k in range(2):
             slope = np.add.reduce([weight * part[1][k] for weight, part in parts])
-            slopes.append(-float((slope / total).sum()) + point[k] / _SPREAD**2)
+            slopes.append(-float((slope / total).sum()) + point[k] / SPREAD**2)
         by_noise = np.add.reduce([weight * part[2] for weight, part in parts])
         slope_noise = noise * (1 - noise) * -float((by_noise / total).sum()) + PRIOR * noise
         slope_share = 0.0
@@ -323,7 +352,7 @@ class _Fit:
 
     def _part(self, scores: Floats, nu: Floats, noise: float, factor: float) -> tuple[Floats, list[Floats], Floats]:
         """Return one softmax's probability of each own place ``[m]``, its slopes by the weights and by the noise."""
-        chances = np.exp(_log_softmax(factor * scores + self._sample.offsets))
+        chances = np.exp(log_softmax(factor * scores + self._sample.offsets))
         own = chances[self._rows, self._sample.own]
         filed = chances * nu
         elsewhere = filed.sum(axis=1)
@@ -334,40 +363,3 @@ class _Fit:
             at_own = own * (values[self._rows, self._sample.own] - mean)
             slopes.append(factor * ((1.0 - noise) * at_own + noise * ((filed * values).sum(axis=1) - elsewhere * mean)))
         return value, slopes, elsewhere - own
-
-
-def posterior_noise(at_home: Floats, elsewhere: Floats) -> float:
-    """Return the mean of the noise's posterior under its prior Beta(1, 19).
-
-    Args:
-        at_home: Per item, the probability of its place without noise ``[N]``.
-        elsewhere: Per item, that with noise ``[N]``.
-    """
-
-    def log_density(noise: float) -> float:
-        return float(np.log((1.0 - noise) * at_home + noise * elsewhere).sum()) + PRIOR * float(np.log1p(-noise))
-
-    def slope(noise: float) -> float:
-        mixed = (1.0 - noise) * at_home + noise * elsewhere
-        return float(((elsewhere - at_home) / mixed).sum()) - PRIOR / (1.0 - noise)
-
-    least, most = 1e-12, 1.0 - 1e-9  # the density is log-concave: its mode by bisection, then the span that counts
-    mode = _crossing(lambda noise: slope(noise) > 0, least, most)
-    floor = log_density(mode) - 30.0
-    low = _crossing(lambda noise: log_density(noise) < floor, least, mode)
-    high = _crossing(lambda noise: log_density(noise) > floor, mode, most)
-    nodes, weights = np.polynomial.legendre.leggauss(64)
-    noises = low + (high - low) * (nodes + 1) / 2
-    density = weights * np.exp([log_density(noise) - floor - 30.0 for noise in noises.tolist()])
-    return float((density * noises).sum() / density.sum())
-
-
-def _crossing(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Return where a condition that holds up to some point ceases to."""
-    for _ in range(60):
-        middle = (low + high) / 2
-        if holds(middle):
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2

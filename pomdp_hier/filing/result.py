@@ -17,7 +17,7 @@ from pomdp_hier.filing.model import NEAR, FilingModel
 from pomdp_hier.hierarchy.node_names import NodeNames, label_text
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-_LEAST_AUC, _LEAST_GAIN = 0.6, 0.1
+_LEAST_AUC, _LEAST_GAIN = 0.6, 0.05
 _SMALL = 100
 _LIKELY = 0.5
 _NAMED = 3
@@ -29,6 +29,12 @@ COLUMNS = (
     *("similar_at_source", "similar_at_target", "selected"),
 )
 """The columns of a table of misfiled items; ``selected`` is whether a row is in the list of `MisfiledItems.select`."""
+
+
+def check_share(name: str, value: Any) -> None:
+    """Raise an error unless the value is a share of errors, in [0, 1)."""
+    if not (is_real(value) and 0 <= value < 1):
+        raise ParameterError(Argument(name), f": got {brief(value)}; expected a number in [0, 1). Pass 0.1 for 10 %.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +92,8 @@ class MisfiledItems:
         """Return the longest head of the order whose expected share of errors is at most this.
 
         The expectation holds under the model: noise as it assumes, and calibrated probabilities. It is not a guarantee.
-        With noise that moves items to the most similar other home, more of the list is wrong.
+        With noise that moves items to the most similar other home, more of the list is wrong. The list is empty where
+        the features say next to nothing about the tree.
 
         Args:
             expected_wrong: The mean of ``1 - target_probabilities`` over the list, between 0 and 1.
@@ -96,17 +103,34 @@ class MisfiledItems:
         Raises:
             ParameterError: The share is not between 0 and 1.
         """
-        if not (is_real(expected_wrong) and 0 <= expected_wrong < 1):
-            raise ParameterError(
-                Argument("expected_wrong"),
-                f": got {brief(expected_wrong)}; expected a number in [0, 1). Pass 0.1 for 10 %.",
-            )
+        check_share("expected_wrong", expected_wrong)
         check_flag("target", target)
-        order = self.order[self._judged[self.order]]
-        right = (self.target_probabilities if target else self.probabilities)[order]
-        means = np.cumsum(1.0 - right) / np.arange(1, len(order) + 1)
+        right = self.target_probabilities if target else self.probabilities
+        return self._head(self.order[self._judged[self.order]], right, expected_wrong)
+
+    def to_move(self, expected_wrong: float = 0.2) -> Ints:
+        """Return the items to move to their targets, the most probable target first.
+
+        It is the longest list, by decreasing ``target_probabilities``, whose mean of ``1 - target_probabilities`` is at
+        most this, without items whose target is less probable than not. It is empty where the features say next to
+        nothing about the tree.
+
+        Args:
+            expected_wrong: The expected share of moves to a wrong place under the model, between 0 and 1.
+
+        Raises:
+            ParameterError: The share is not between 0 and 1.
+        """
+        check_share("expected_wrong", expected_wrong)
+        order = self.order[self._judged[self.order] & (self.target_probabilities[self.order] >= _LIKELY)]
+        order = order[np.argsort(-self.target_probabilities[order], kind="stable")]
+        return self._head(order, self.target_probabilities, expected_wrong)
+
+    def _head(self, order: Ints, right: Floats, expected_wrong: float) -> Ints:
+        """Return the longest head of the order whose mean of ``1 - right`` is at most this."""
+        means = np.cumsum(1.0 - right[order]) / np.arange(1, len(order) + 1)
         inside = np.flatnonzero(means <= expected_wrong)
-        return order[: inside[-1] + 1] if len(inside) else order[:0]
+        return order[: inside[-1] + 1] if len(inside) and self.informative else order[:0]
 
     @property
     def odd(self) -> Bools:
@@ -119,7 +143,8 @@ class MisfiledItems:
         return (self.targets >= 0) & ~np.isnan(self.probabilities)
 
     @property
-    def _informative(self) -> bool:
+    def informative(self) -> bool:
+        """Whether the features say enough about the tree for probabilities: `auc` at least 0.6, `gain` 0.05."""
         return self.auc >= _LEAST_AUC and self.gain >= _LEAST_GAIN
 
     @cached_property
@@ -157,7 +182,7 @@ class MisfiledItems:
         empty = int(((self.n_terms == 0) & ~np.isnan(self.probabilities)).sum())
         if empty:
             notes.append(f"{counted(empty, 'item')} without features (rows of zeros): not judged.")
-        if not self._informative:
+        if not self.informative:
             notes.append(
                 f"The features say next to nothing about this tree: AUC {self.auc:z.2f}, "
                 f"gain {self.gain:z.2f} nats per item."
@@ -193,7 +218,7 @@ class MisfiledItems:
         if self.model is not None:
             lines.append(f"fit of the features to the tree: AUC {self.auc:z.3f}, gain {self.gain:z.2f} nats per item")
         called = NodeNames(self.hierarchy, names, in_words=True)
-        twins = self.twins if self._informative else ()  # features that say nothing distinguish no clusters
+        twins = self.twins if self.informative else ()  # features that say nothing distinguish no clusters
         for one, other in twins[:_NAMED]:
             lines.append(f"These two clusters cannot be distinguished: {called[one]} and {called[other]}.")
         if len(twins) > _NAMED:

@@ -121,10 +121,24 @@ class ScoredDraft:
         """Whether the stopping node depends on nodes below the children."""
         return isinstance(self._views.rule, HindsightRule)
 
-    @property
-    def n_pairs(self) -> int:
-        """The number of item pairs below internal nodes, summed over the nodes."""
-        return sum(len(seen.members) ** 2 for seen in self.seen.values())
+    def current(self) -> tuple[Hierarchy, list[int]]:
+        """Return the tree without empty clusters, and the number in the draft of each of its nodes."""
+        tree = self.draft.tree()
+        return tree, [v for v in range(len(self.draft.parent)) if v < self._n_items or v in self.seen]
+
+    def joining(self, node: int, part: Ints, items: Ints) -> Ints:
+        """Return the items that are more similar to a part of a cluster than to its other members ``[j]``.
+
+        Args:
+            node: The cluster.
+            part: Some of its members.
+            items: Further members, which belong to neither side.
+        """
+        members = np.setdiff1d(self.seen[node].members, items)
+        rest = np.setdiff1d(members, part)
+        inside = np.zeros((2, len(items)), dtype=bool)
+        similar = self._similarities.columns(items, [(node, part), (node, rest)], inside)
+        return items[similar[0] > similar[1]] if len(items) else items
 
     def as_list(self, node: int) -> Floats:
         """Return ``W`` of a node that is collapsed to a list of its items ``[m]``."""
@@ -186,16 +200,14 @@ class ScoredDraft:
         items = np.flatnonzero(rise)
         return Trial(changes, items, rise[items], fresh)
 
-    def apply(self, changes: Parents) -> Trial:
-        """Apply an edit to the draft, and return its effect, without accumulated rounding."""
-        trial = self.trial(changes, anew=True)
-        self.draft.apply(changes)
+    def apply(self, trial: Trial) -> None:
+        """Apply the edit of a trial of this state."""
+        self.draft.apply(trial.changes)
         for node, seen in trial.fresh.items():
             if seen is None:
                 self.seen.pop(node, None)
             else:
                 self.seen[node] = seen
-        return trial
 
     def _after(self, node: int, edit: TreeEdit, fresh: Mapping[int, NodeView | None], anew: bool) -> NodeView | None:
         """Return the view of a node after the edit, given the views of its descendants."""

@@ -1,7 +1,7 @@
 """Edits as data, the trees they make, and the results of `improve`."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,11 +13,20 @@ from pomdp_hier.hierarchy.node_names import NodeNames, label_text
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.result import HQSResult
 
-_MOST_NAMED = 5
-_UPPER_BOUNDS = {
-    "collapse": "best score by collapsing clusters of the given tree",
-    "any": "upper bound for every tree over these items",
+KINDS: tuple[str, ...] = ("move", "merge", "split", "remove", "remove-level", "collapse", "collapse-below")
+REMOVING = frozenset(KINDS[3:])
+"""The kinds of edits that remove levels."""
+LEAST_GAIN = 1e-6
+"""The smallest gain of the score for which a tree is edited."""
+REASONS = {
+    "odds": "not probable enough to move",
+    "features": "the features say next to nothing about the tree",
+    "gain": f"the score gains less than {LEAST_GAIN:g}",
+    "held-out": "not confirmed on held-out items",
 }
+"""Why an edit is not sound."""
+BREADTH = "HQS does not charge for breadth: fewer levels and longer lists can score higher and help nobody."
+_MOST_NAMED = 5
 _NOT_KNOWN = (math.nan, math.nan)
 
 
@@ -63,7 +72,12 @@ class Edit:
         most_improved: The items with the largest gains, each with its gain.
         most_worsened: The items with the largest losses, each with its loss, a negative number.
         names: The names of the nodes, the source and the target.
-        held_out: The gain on held-out items. A moved item counts only where its fold did not choose the move.
+        held_out: For clusters: the gain of the items that did not influence the edit, half of all or, if both halves
+            found it, all. The lower end of its interval is a one-sided bound at the confidence level.
+        probability: For items: the probability that it is misfiled; NaN for clusters. See `find_misfiled`.
+        target_probability: For items: the probability that it belongs at the target; NaN for clusters.
+        flattens: Whether it removes a level of choices and makes a longer list.
+        reason: Why the edit is not sound, a key of `REASONS`; empty for a sound edit.
 
     Example:
         >>> str(Edit("move", (5,), 6, 7, 1, 0.2, names=("snow boots", "coats", "shoes")))
@@ -82,11 +96,30 @@ class Edit:
     most_worsened: tuple[tuple[int, float], ...] = ()
     names: tuple[str, str, str] = ("", "", "")
     held_out: HeldOutGain = field(default_factory=HeldOutGain)
+    probability: float = math.nan
+    target_probability: float = math.nan
+    flattens: bool = False
+    reason: str = ""
 
     @property
-    def confirmed(self) -> bool:
-        """Whether the gain is confirmed on held-out items."""
-        return self.held_out.confirmed
+    def sound(self) -> bool:
+        """Whether the odds of the item, or held-out items, support the edit, and the score gains."""
+        return not self.reason
+
+    @property
+    def support(self) -> str:
+        """What supports the edit, or why it is not sound, as text."""
+        low, high = self.held_out.interval
+        parts = []
+        if not math.isnan(self.probability):
+            parts.append(f"P(misfiled) {self.probability:z.3f}, P(target) {self.target_probability:z.3f}")
+        if self.held_out.n_items:
+            parts.append(f"held out {self.held_out.gain:+z.5f} ({low:+z.5f} to {high:+z.5f})")
+        if self.flattens:
+            parts.append("flattens the tree")
+        if self.reason:
+            parts.append(REASONS[self.reason])
+        return "; ".join(parts)
 
     def __str__(self) -> str:
         nodes, source, target = self.names
@@ -107,14 +140,15 @@ class Improvement:
         hierarchy: The given tree.
         tree: The better tree.
         edits: The edits, in order.
+        apart: Edits that are not sound and were not made, each with its gain after the edits made.
         before: The score of the given tree.
         after: The score of the better tree.
-        held_out: The cross-validated gain: edits chosen without a fold, measured on its items, over all folds.
-        upper_bounds: ``"collapse"`` is the exact best score of the given tree with clusters collapsed
-            to lists; it is missing for the hindsight policy and for very long lists of single items. ``"any"`` bounds
-            the score of every tree over the items: the reward of a cluster of one item.
+        held_out: The gain of items that had no influence on the edits and are not moved by themselves: edits chosen
+            without a fold, measured on its items, over all folds.
+        upper_bound: The upper bound of the score of every tree over the items: the reward of a cluster of one item.
         status: The reason for the end of the search: ``"converged"``, ``"max_edits"``, ``"time"`` or
             ``"interrupted"``.
+        notes: What the features cannot tell, one sentence each; see `find_misfiled`.
 
     Example:
         >>> from pomdp_hier import improve
@@ -128,11 +162,13 @@ class Improvement:
     hierarchy: Hierarchy
     tree: Hierarchy
     edits: tuple[Edit, ...]
+    apart: tuple[Edit, ...]
     before: HQSResult
     after: HQSResult
     held_out: HeldOutGain
-    upper_bounds: Mapping[str, float]
+    upper_bound: float
     status: str
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         low, high = self.held_out.interval
@@ -148,29 +184,30 @@ class Improvement:
     def renamed(self, names: Any) -> "Improvement":
         """Return the same result with these names of nodes in the edits; see `NodeNames`."""
         called = NodeNames(self.hierarchy, names, in_words=True)
-        return replace(self, edits=tuple(replace(edit, names=names_of(edit, called)) for edit in self.edits))
-
-    def numbered(self, confirmed: bool) -> list[tuple[int, Edit]]:
-        """Return the edits that held-out items confirm, or the others, each with its step.
-
-        Without held-out items, all edits count as confirmed.
-        """
-        measured = self.held_out.n_items > 0
-        return [r for r in enumerate(self.edits, start=1) if confirmed is (r[1].confirmed or not measured)]
+        made, apart = (
+            tuple(replace(edit, names=names_of(edit, called)) for edit in edits) for edits in (self.edits, self.apart)
+        )
+        return replace(self, edits=made, apart=apart)
 
     def sentences(self) -> list[str]:
-        """Return the scores, the held-out gain, the upper bounds and the status, as text."""
+        """Return the scores, the promised and the held-out gain, what the edits rest on, and the status, as text."""
         low, high = self.held_out.interval
-        lines = [
-            f"score {self.before.score:z.4f} -> {self.after.score:z.4f}, {self.gain:+z.4f} by "
-            f"{counted(len(self.edits), 'edit')}"
-        ]
+        held = "not measured on held-out items"
         if self.held_out.n_items:
-            lines.append(
-                f"on {counted(self.held_out.n_items, 'held-out item')}: {self.held_out.gain:+z.4f} ({low:+z.4f} to "
-                f"{high:+z.4f}; rare losses that none of them has are not in the interval)"
-            )
-        lines += [f"{_UPPER_BOUNDS[kind]}: {score:z.4f}" for kind, score in self.upper_bounds.items()]
+            held = f"{self.held_out.gain:+z.4f} ({low:+z.4f} to {high:+z.4f}) on held-out items"
+        lines = [
+            f"score {self.before.score:z.4f} -> {self.after.score:z.4f} by {counted(len(self.edits), 'edit')}: "
+            f"{self.gain:+z.4f} on all items, {held}"
+        ]
+        right = [edit.target_probability for edit in self.edits if not math.isnan(edit.target_probability)]
+        if right:
+            wrong = 1.0 - sum(right) / len(right)
+            lines.append(f"{counted(len(right), 'item')} moved; expected share of moves to a wrong place {wrong:z.1%}")
+        flat = sum(edit.flattens for edit in self.edits)
+        if flat:
+            lines.append(f"{counted(flat, 'edit')} flatten{'s' if flat == 1 else ''} the tree. {BREADTH}")
+        lines += self.notes
+        lines.append(f"upper bound for every tree over these items: {self.upper_bound:z.4f}")
         reasons = {
             "max_edits": "at the limit of edits",
             "time": "at the time limit",
@@ -181,39 +218,46 @@ class Improvement:
         return lines
 
     def summary(self, limit: int = 10) -> str:
-        """Return the scores and the first edits as text, those that are not confirmed last.
+        """Return the scores, the first edits, and the first of those that are not sound, as text.
 
         Args:
-            limit: The largest number of edits.
+            limit: The largest number of edits of either list.
         """
-        sure, doubtful = self.numbered(confirmed=True), self.numbered(confirmed=False)
-        lines = [*self.sentences(), *_lines(sure, limit)]
-        if doubtful:
-            lines.append(f"also applied, but not confirmed on held-out items: {counted(len(doubtful), 'edit')}")
-            lines += _lines(doubtful, max(limit - len(sure), 0))
+        lines = [*self.sentences(), *_lines(self.edits, limit)]
+        if self.apart:
+            lines.append(f"not made, as they are not sound: {counted(len(self.apart), 'edit')}")
+            lines += _lines(self.apart, limit)
         return "\n".join(lines)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return one row per edit, with the keys `COLUMNS`."""
+        """Return one row per edit, with the keys `COLUMNS`; those that were not made come last."""
         ids = self.hierarchy.labels
         called = [*map(label_text, range(self.hierarchy.n_nodes) if ids is None else ids)]
-        return [dict(zip(COLUMNS, _row(at, edit, called), strict=True)) for at, edit in enumerate(self.edits, start=1)]
+        edits = [*self.edits, *self.apart]
+        return [
+            dict(zip(COLUMNS, _row(at, edit, at <= len(self.edits), called), strict=True))
+            for at, edit in enumerate(edits, start=1)
+        ]
 
 
-def _lines(edits: Sequence[tuple[int, Edit]], limit: int) -> list[str]:
-    shown = [f"{at:>3}. {edit.gain:+z.4f} {edit}" for at, edit in edits[:limit]]
+def _lines(edits: Sequence[Edit], limit: int) -> list[str]:
+    shown = []
+    for at, edit in enumerate(edits[:limit], start=1):
+        support = f" ({edit.support})" if edit.support else ""
+        shown.append(f"{at:>3}. {edit.gain:+z.6f} {edit}{support}")
     return shown if len(edits) <= limit else [*shown, f"     and {len(edits) - limit:,} more"]
 
 
 COLUMNS = (
     *("step", "kind", "node_names", "source_name", "target_name", "n_items", "gain"),
-    *("held_out_gain", "held_out_ci_low", "held_out_ci_high", "confirmed"),
-    *("n_improved", "n_worsened", "largest_loss", "node_ids", "source_id", "target_id"),
+    *("probability", "target_probability", "held_out_gain", "held_out_ci_low", "held_out_ci_high"),
+    *("made", "reason", "flattens", "n_improved", "n_worsened", "largest_loss"),
+    *("node_ids", "source_id", "target_id"),
 )
 """The columns of a table of edits; the last three are the ids of all nodes named before."""
 
 
-def _row(at: int, edit: Edit, ids: Sequence[str]) -> tuple[Any, ...]:
+def _row(at: int, edit: Edit, made: bool, ids: Sequence[str]) -> tuple[Any, ...]:
     held = edit.held_out
 
     def text(*nodes: int) -> str:
@@ -221,7 +265,8 @@ def _row(at: int, edit: Edit, ids: Sequence[str]) -> tuple[Any, ...]:
 
     return (
         *(at, edit.kind, *edit.names, edit.n_items, edit.gain),
-        *(held.gain, *held.interval, edit.confirmed),
+        *(edit.probability, edit.target_probability, held.gain, *held.interval),
+        *(made, edit.reason, edit.flattens),
         *(edit.n_improved, edit.n_worsened, min((loss for _, loss in edit.most_worsened), default=0.0)),
         *(text(*edit.nodes), text(edit.source), text(edit.target)),
     )
@@ -240,9 +285,6 @@ def names_of(edit: Edit, called: Sequence[str]) -> tuple[str, str, str]:
     more = [f"and {len(edit.nodes) - _MOST_NAMED} more"] if len(edit.nodes) > _MOST_NAMED else []
     source, target = (called[node] if node < len(called) else "a new cluster" for node in (edit.source, edit.target))
     return ", ".join([*names, *more]), source, target
-
-
-KINDS: tuple[str, ...] = ("move", "merge", "split", "remove", "remove-level", "collapse", "collapse-below")
 
 
 def apply_edits(hierarchy: Hierarchy, edits: Iterable[Edit]) -> Hierarchy:

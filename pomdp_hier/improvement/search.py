@@ -1,29 +1,25 @@
-"""Greedy search for edits that raise the score: rounds of proposals, each scored exactly, the best applied first.
+"""Greedy search for edits of clusters that raise a score; no node gets a new parent twice.
 
-A round diagnoses the current tree, proposes edits, scores each, and applies those with a gain in the order of their
-gains, each scored again after those before it. Moves come first: of lost items, then of items that would be lost if
-their search went on to a leaf. Where moves do not gain, clusters are edited, and then many clusters at once. After each
-such edit with a gain, moves are tried again.
+A round diagnoses the current tree, proposes edits, scores each exactly, and applies those with a gain, the best first,
+each scored again after those before it. No proposal is tried twice.
 """
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.analysis.diagnosis import Diagnosis, diagnose
 from pomdp_hier.analysis.moves import candidate_moves
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hqs.inputs import Prepared
 from pomdp_hier.improvement.incremental import ScoredDraft, Trial
-from pomdp_hier.improvement.result import KINDS, changes_of
+from pomdp_hier.improvement.result import KINDS, LEAST_GAIN, REMOVING, changes_of
 
-_ITEM_MOVES, _OTHERS = 256, 32  # proposals per round
-_TOGETHER = 64  # proposals scored before the first are applied
-_LEAST = 1e-10  # smaller gains are rounding
-_SETTLE = "settle"  # moves of items that would be lost if their search went on to a leaf
-_STEPS = (("move",), (_SETTLE,), ("merge", "split", "remove", "collapse"), ("remove-level", "collapse-below"))
+_MOST = 16  # proposals of a kind per round
+_ROUNDS = 2
+_STEPS = (("move",), ("merge", "split", "remove", "collapse"), ("remove-level", "collapse-below"))
 _SMALL = (2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)  # sizes below which clusters may be collapsed
 
 
@@ -38,11 +34,12 @@ class Proposal(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of the search.
+    """What may change.
 
     Attributes:
         kinds: The kinds of edits.
         fixed: Nodes that keep their parent and at least one item.
+        keep_levels: Whether nodes keep their levels.
         max_edits: The largest number of edits.
         max_loss: The largest loss of value of any item, compared with the given tree.
         deadline: The end of the search, by `time.monotonic`.
@@ -50,9 +47,14 @@ class Limits:
 
     kinds: tuple[str, ...] = KINDS
     fixed: frozenset[int] = frozenset()
+    keep_levels: bool = False
     max_edits: int | None = None
     max_loss: float | None = None
     deadline: float = float("inf")
+
+    def within(self, nodes: Iterable[int]) -> "Limits":
+        """Return the limits for a tree of these nodes, in the order of their new numbers."""
+        return replace(self, fixed=frozenset(new for new, old in enumerate(nodes) if old in self.fixed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,102 +62,80 @@ class Made:
     """An applied edit, and the change of the value of each item."""
 
     proposal: Proposal
-    moved: int
+    n_items: int
     items: Ints
     rise: Floats
+    flattens: bool
+
+    def is_item_move(self, n_items: int) -> bool:
+        """Return whether an item is moved by itself."""
+        return self.proposal.kind == "move" and self.proposal.nodes[0] < n_items
 
 
-class _OutOfTimeError(Exception):
+class OutOfTimeError(Exception):
     """The deadline has passed."""
 
 
 @dataclass(eq=False)
-class Search:
-    """A search for edits.
+class Editor:
+    """A scored draft under edits within limits: none gives a node a new parent twice.
 
     Attributes:
-        scored: The draft, which the search edits.
         prepared: Features, tree and settings.
         limits: What may change.
-        keys: See `diagnose`.
-        voters: Whether the value of each item counts ``[N]``; all by default.
         advance: Called once per trial.
+        exact: Whether rounding is removed after each edit.
         made: The applied edits.
     """
 
-    scored: ScoredDraft
     prepared: Prepared
     limits: Limits
-    keys: list[bytes] | None = None
-    voters: Bools | None = None
     advance: Callable[[], object] = lambda: None
+    exact: bool = False
     made: list[Made] = field(default_factory=list)
 
-    def run(self) -> str:
-        """Apply edits until convergence or a limit, and return the status."""
+    def __post_init__(self) -> None:
+        self.scored = ScoredDraft(self.prepared)
         self._given = self.scored.values.copy()
-        try:
-            step = 0
-            while step < len(_STEPS):
-                before = len(self.made)
-                proposals = list(dict.fromkeys(self._proposals(_STEPS[step])))
-                for low in range(0, len(proposals), _TOGETHER):
-                    self._round(proposals[low : low + _TOGETHER])
-                    if self._full:
-                        return "max_edits"
-                if self._full:
-                    return "max_edits"
-                step = 0 if len(self.made) > before else step + 1
-            return "converged"
-        except _OutOfTimeError:
-            return "time"
-        except KeyboardInterrupt:
-            return "interrupted"
+        self._settled: set[int] = set()  # nodes that got a new parent by an edit of clusters
+        self._flattening = not REMOVING.isdisjoint(self.limits.kinds)
 
     @property
-    def _full(self) -> bool:
+    def full(self) -> bool:
+        """Whether the number of edits is at its limit."""
         return self.limits.max_edits is not None and len(self.made) >= self.limits.max_edits
 
-    def _round(self, proposals: list[Proposal]) -> None:
-        """Score all proposals, and apply those with a gain, the best first, each scored again."""
-        tried = [
-            (-gain, at)
-            for at, one in enumerate(proposals)
-            if (trial := self._try(one)) is not None and (gain := self._gain(trial)) > _LEAST
-        ]
-        for _, at in sorted(tried):
-            if self._full:
-                return
-            again = self._try(proposals[at])
-            if again is not None and self._gain(again) > _LEAST:
-                self._make(proposals[at], again)
+    def gain(self, trial: Trial) -> float:
+        """Return the gain of the score."""
+        return float(trial.rise.sum()) / self.prepared.hierarchy.n_items
 
-    def _make(self, proposal: Proposal, trial: Trial) -> None:
-        moved = sum(
-            1 if node < self.prepared.hierarchy.n_items else len(self.scored.seen[node].members)
-            for node in trial.changes
-            if node in self.scored.seen or node < self.prepared.hierarchy.n_items
-        )
-        if proposal.kind == "split":  # other splits may have been made since it was proposed
-            proposal = proposal._replace(target=len(self.scored.draft.parent))
-        trial = self.scored.apply(trial.changes)
-        self.made.append(Made(proposal, moved, trial.items, trial.rise))
+    def attempt(self, proposal: Proposal) -> Trial | None:
+        """Return the trial of an edit; None if the edit is impossible or not allowed.
 
-    def _gain(self, trial: Trial) -> float:
-        rise = trial.rise if self.voters is None else trial.rise[self.voters[trial.items]]
-        return float(rise.sum()) / self.prepared.hierarchy.n_items
-
-    def _try(self, proposal: Proposal) -> Trial | None:
-        """Return the trial of an edit; None if the edit is impossible or not allowed."""
+        Raises:
+            OutOfTimeError: The deadline has passed.
+        """
         if time.monotonic() > self.limits.deadline:
-            raise _OutOfTimeError
+            raise OutOfTimeError
         self.advance()
         draft, fixed = self.scored.draft, self.limits.fixed
         try:
             changes = changes_of(draft, *proposal)
         except ParameterError:  # an earlier edit changed these nodes
             return None
-        if not fixed.isdisjoint(changes) or (proposal.kind == "split" and proposal.source in fixed):
+        if all(node < len(draft.parent) and draft.parent[node] == parent for node, parent in changes.items()):
+            return None
+        if not fixed.isdisjoint(changes) or not self._settled.isdisjoint(changes):
+            return None
+        if proposal.kind == "split" and proposal.source in fixed:
+            return None
+        if self.limits.keep_levels and any(
+            self.scored.level(node) != self.scored.level(parent) + 1
+            for node, parent in changes.items()
+            if node < len(draft.parent) and parent < len(draft.parent)
+        ):
+            return None
+        if not self._flattening and self.flattens(proposal):
             return None
         trial = self.scored.trial(changes)
         if any(seen is None and node in fixed for node, seen in trial.fresh.items()):
@@ -166,28 +146,109 @@ class Search:
                 return None
         return trial
 
-    # ---- proposals
+    def make(self, proposal: Proposal, trial: Trial) -> None:
+        """Apply an edit."""
+        if proposal.kind == "split":  # other splits may have been made since it was proposed
+            proposal = proposal._replace(target=len(self.scored.draft.parent))
+        made = self.effect(proposal, trial)
+        if not made.is_item_move(self.prepared.hierarchy.n_items):
+            self._settled.update(trial.changes)
+        trial = self.scored.trial(trial.changes, anew=True) if self.exact else trial
+        self.scored.apply(trial)
+        self.made.append(replace(made, items=trial.items, rise=trial.rise))
+
+    def effect(self, proposal: Proposal, trial: Trial) -> Made:
+        """Return the record of an edit."""
+        n_items, seen = self.prepared.hierarchy.n_items, self.scored.seen
+        sizes = [1 if v < n_items else len(seen[v].members) for v in trial.changes if v < n_items or v in seen]
+        return Made(proposal, sum(sizes), trial.items, trial.rise, self.flattens(proposal))
+
+    def flattens(self, proposal: Proposal) -> bool:
+        """Return whether an edit removes a level of choices and makes a longer list."""
+        kind, nodes, source, target = proposal
+        if kind == "merge":  # the last siblings: no choice is left above them
+            return len(self._below(source)) - len(nodes) == 1
+        if kind not in REMOVING:
+            return False
+        gone = set(nodes) if kind != "collapse" else {v for node in nodes for v in self._inside(node)}
+        before = max((len(self._below(node)) for node in {*gone, target}), default=0)
+        if kind == "collapse":
+            return len(self.scored.seen[target].members) > before
+        into: dict[int, int] = {}
+        for node in gone:
+            above = self.scored.draft.parent[node]
+            while above in gone:
+                above = self.scored.draft.parent[above]
+            kept = sum(child not in gone for child in self._below(node))
+            into.setdefault(above, sum(child not in gone for child in self._below(above)))
+            into[above] += kept
+        return max(into.values(), default=0) > max([before, *(len(self._below(node)) for node in into)])
+
+    def _below(self, node: int) -> list[int]:
+        """Return the items and the clusters with items directly below a node."""
+        n_items, seen = self.prepared.hierarchy.n_items, self.scored.seen
+        return [child for child in self.scored.draft.below[node] if child < n_items or child in seen]
+
+    def _inside(self, node: int) -> list[int]:
+        """Return the internal nodes below a node, and the node."""
+        found = [node]
+        for here in found:
+            found.extend(child for child in self._below(here) if child in self.scored.seen)
+        return found
+
+
+@dataclass(eq=False)
+class Search(Editor):
+    """A greedy search for edits of clusters.
+
+    Attributes:
+        keys: See `diagnose`.
+    """
+
+    keys: list[bytes] | None = None
+
+    def run(self) -> None:
+        """Apply edits until none gains or the limit of edits.
+
+        Raises:
+            OutOfTimeError: The deadline has passed.
+        """
+        tried: set[Proposal] = set()
+        for _ in range(_ROUNDS):
+            before = len(self.made)
+            for kinds in _STEPS:
+                proposals = [one for one in dict.fromkeys(self._proposals(kinds)) if one not in tried]
+                tried.update(proposals)
+                self._round(proposals)
+            if self.full or len(self.made) == before:
+                return
+
+    def _round(self, proposals: list[Proposal]) -> None:
+        """Score all proposals, and apply those with a gain, the best first, each scored again."""
+        gains = [
+            (-gain, at)
+            for at, one in enumerate(proposals)
+            if (trial := self.attempt(one)) is not None and (gain := self.gain(trial)) >= LEAST_GAIN
+        ]
+        for _, at in sorted(gains):
+            if self.full:
+                return
+            again = self.attempt(proposals[at])
+            if again is not None and self.gain(again) >= LEAST_GAIN:
+                self.make(proposals[at], again)
 
     def _proposals(self, kinds: tuple[str, ...]) -> Iterator[Proposal]:
-        """Yield the allowed edits of these kinds that may gain in the current tree."""
-        tree = self.scored.draft.tree()
+        """Yield the edits of these kinds that may gain in the current tree."""
         wanted = set(kinds).intersection(self.limits.kinds)
-        if _SETTLE in kinds and "move" in self.limits.kinds:
-            wanted = {"move"}
         if wanted & {"move", "merge", "remove"}:
+            tree, number = self.scored.current()
             prepared = self.prepared.on(tree)
-            prepared = prepared.under(policy="descend") if _SETTLE in kinds else prepared
-            settings = {name: getattr(prepared.settings, name) for name in prepared.settings.__dataclass_fields__}
-            found = diagnose(prepared.features, tree, duplicates=self.keys, **settings)
-            number = [
-                node for node in range(len(self.scored.draft.parent)) if node < tree.n_items or node in self.scored.seen
-            ]  # the number in the given tree, by the number in the current one
             if "move" in wanted:
-                yield from self._moves(prepared, found, number)
+                yield from self._moves(prepared, number)
             if "merge" in wanted:
-                yield from self._merges(found, number)
+                yield from self._merges(self._diagnosed(prepared), number)
             if "remove" in wanted:
-                yield from self._removals(found, number)
+                yield from self._removals(self._diagnosed(prepared), number)
         if "collapse" in wanted:
             yield from (Proposal("collapse", (node,), node, node) for node in self._collapsible())
         if "split" in wanted:
@@ -195,21 +256,29 @@ class Search:
         if wanted & {"remove-level", "collapse-below"}:
             yield from self._wide()
 
+    def _diagnosed(self, prepared: Prepared) -> Diagnosis:
+        settings = {name: getattr(prepared.settings, name) for name in prepared.settings.__dataclass_fields__}
+        return diagnose(prepared.features, prepared.hierarchy, duplicates=self.keys, **settings)
+
+    def _moves(self, prepared: Prepared, number: list[int]) -> Iterator[Proposal]:
+        """Yield moves of clusters whose items are lost, or would be if their search went on to a leaf."""
+        moves = [
+            move
+            for under in (prepared, prepared.under(policy="descend"))
+            for move in candidate_moves(under, self._diagnosed(under), 2 * _MOST)
+            if move.node >= prepared.hierarchy.n_items
+        ]
+        for move in sorted(moves, key=lambda move: -move.predicted)[: 2 * _MOST]:
+            yield Proposal("move", (number[move.node],), number[move.source], number[move.target])
+
     def _merges(self, found: Diagnosis, number: list[int]) -> Iterator[Proposal]:
-        for pair in found.confusions(_OTHERS):
+        for pair in found.confusions(_MOST):
             if pair.child >= found.hierarchy.n_items and pair.rival >= found.hierarchy.n_items:
                 yield Proposal("merge", (number[pair.child],), number[pair.parent], number[pair.rival])
 
-    def _moves(self, prepared: Prepared, found: Diagnosis, number: list[int]) -> Iterator[Proposal]:
-        left = {True: _ITEM_MOVES, False: 2 * _OTHERS}  # of single items, and of clusters
-        for move in candidate_moves(prepared, found, 4 * _OTHERS, self.voters):
-            left[move.n_items == 1] -= 1
-            if left[move.n_items == 1] >= 0:
-                yield Proposal("move", (number[move.node],), number[move.source], number[move.target])
-
     def _removals(self, found: Diagnosis, number: list[int]) -> Iterator[Proposal]:
         parent = self.scored.draft.parent
-        for report in found.worst_nodes(_OTHERS, count_stops=True):
+        for report in found.worst_nodes(_MOST, count_stops=True):
             node = number[report.node]
             below = [child for child in self.scored.seen[node].children if child in self.scored.seen]
             for out in (node, *(below if len(below) <= 4 else ())):
@@ -227,21 +296,20 @@ class Search:
             if singletons and all(child not in self.scored.seen for child in seen.children):
                 continue
             flat = self.scored.as_list(node) if singletons else seen.stop_value
-            counted = arrive if self.voters is None else arrive * self.voters[seen.members]
-            gain = float((counted * (flat - seen.value)).sum())
-            if gain > _LEAST:
+            gain = float((arrive * (flat - seen.value)).sum())
+            if gain > 0:
                 gains.append((-gain, node))
-        return [node for _, node in sorted(gains)[:_OTHERS]]
+        return [node for _, node in sorted(gains)[:_MOST]]
 
     def _splits(self) -> Iterator[Proposal]:
         """Yield splits of the lists with the largest bound on the gain of halving them."""
         scored, parent = self.scored, self.scored.draft.parent
-        room: list[tuple[float, int]] = []
+        bounds: list[tuple[float, int]] = []
         for node, arrive in scored.arrivals().items():
             m = len(scored.seen[node].members)
             if parent[node] >= 0 and m >= 4 and not scored.seen[node].children:
-                room.append((-float(arrive.sum()) * (scored.reward((m + 1) // 2) - scored.reward(m)), node))
-        for _, node in sorted(room)[:_OTHERS]:
+                bounds.append((-float(arrive.sum()) * (scored.reward((m + 1) // 2) - scored.reward(m)), node))
+        for _, node in sorted(bounds)[:_MOST]:
             half = scored.halves(node)
             if len(half):
                 yield Proposal("split", tuple(half.tolist()), node, len(parent))

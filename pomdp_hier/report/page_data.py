@@ -15,7 +15,7 @@ from pomdp_hier.analysis.moves import Move
 from pomdp_hier.features.membership import item_sums, node_sums
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hierarchy.node_names import NodeNames
-from pomdp_hier.improvement.result import Edit, Improvement
+from pomdp_hier.improvement.result import REASONS, Edit, Improvement
 from pomdp_hier.report.elements import Html, element, filled, joined
 
 # Beyond these a page is slow to open and larger than it is useful; the page says what it leaves out.
@@ -333,13 +333,13 @@ def _cell(column: Column, record: Any, is_head: bool) -> Html:
 
 
 def edits_section(improvement: Improvement, cells: NodeCells, limit: int) -> Html:
-    """Return the edits in order, with gains and affected items."""
-    sure, doubtful = improvement.numbered(confirmed=True), improvement.numbered(confirmed=False)
-    left = max(0, len(sure) - limit) + max(0, len(doubtful) - limit)
+    """Return the edits in order, with what supports them, gains and affected items; then those that are not sound."""
+    edits, apart = [*enumerate(improvement.edits, 1)], [*enumerate(improvement.apart, 1)]
+    left = max(0, len(edits) - limit) + max(0, len(apart) - limit)
     caption = (
-        "In this order, each with what the score gains by it given those before. “On held-out items” is the gain "
-        "on items "
-        "that did not influence the choice of the edit." + (f" {left:,} more are not shown." if left else "")
+        "In this order, each with what the score gains by it given those before. P is the probability that an item is "
+        "misfiled, and that it belongs at the target. “On held-out items” is the gain of items that did not influence "
+        "an edit of clusters." + (f" {left:,} more are not shown." if left else "")
     )
     columns = [
         Column("edit", lambda r: joined([f"{r[0]}. {r[1].kind} ", cells.some(r[1].nodes)])),
@@ -347,6 +347,8 @@ def edits_section(improvement: Improvement, cells: NodeCells, limit: int) -> Htm
         Column("from", lambda r: cells(r[1].source)),
         Column("to", lambda r: cells(r[1].target)),
         Column("items", lambda r: f"{r[1].n_items:,}", kind="n"),
+        Column("P misfiled", lambda r: number(r[1].probability), kind="n"),
+        Column("P target", lambda r: number(r[1].target_probability), kind="n"),
         Column("gain in HQS", lambda r: number(r[1].gain, 5), kind="n"),
         Column("on held-out items", lambda r: number(r[1].held_out.gain, 5), kind="n"),
         Column("helps", lambda r: f"{r[1].n_improved:,}", kind="n"),
@@ -354,12 +356,12 @@ def edits_section(improvement: Improvement, cells: NodeCells, limit: int) -> Htm
         Column("costs most", lambda r: _costs(r[1], cells)),
     ]
     sentences = element("ul", *(element("li", line) for line in improvement.sentences()), class_="reading")
-    none = f"No edit was found {'whose gain is confirmed on held-out items' if doubtful else 'that raises the score'}."
-    shown = table(sure[:limit], columns, caption, none)
-    if doubtful:
-        rest = table(doubtful[:limit], columns, "Edits made between those above, whose gain may be random.", "")
-        summary = element("summary", f"{counted(len(doubtful), 'edit')} not confirmed on held-out items")
-        shown = joined([shown, element("details", summary, rest)])
+    shown = table(edits[:limit], columns, caption, f"No {'sound ' if apart else ''}edit was found.")
+    if apart:
+        columns.insert(-1, Column("not sound", lambda r: REASONS.get(r[1].reason, "")))
+        rest = table(apart[:limit], columns, "Edits that were not made; each gain is after the edits above.", "")
+        summary = element("summary", f"{counted(len(apart), 'edit')} not made: not sound")
+        shown = joined([shown, element("details", summary, rest, open="open" if not edits else None)])
     return filled("edits.html", heading="What to change", sentences=sentences, table=shown)
 
 

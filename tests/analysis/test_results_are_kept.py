@@ -40,7 +40,7 @@ RESULTS = {
     ),
     "Diagnosis": (lambda: diagnose(X, TREE, **DELTA), "0 of 45 items lost"),
     "Comparison": (lambda: compare(X, {"a": TREE, "b": OTHER}, measures=False, **DELTA), "'a' - 'b' +0."),
-    "Improvement": (lambda: improve(X, OTHER, max_edits=1, **DELTA), "held out +0."),
+    "Improvement": (lambda: improve(X, OTHER, max_edits=1, delta=0.02), "held out +0."),
     "DeltaSweep": (lambda: delta_sweep(X, TREE, n_shuffles=2), "13 deltas from 0.001 to 1"),
     "LevelScores": (lambda: score_by_levels(X, TREE, **DELTA), "n_levels="),
     "BestCut": (lambda: best_cut(X, TREE, **DELTA), "score=0.93"),

@@ -11,7 +11,7 @@ import pytest
 
 from pomdp_hier import Hierarchy, improve
 from pomdp_hier.cli import main
-from tests.planted import clean_case, swapped
+from tests.planted import clean_case, misplaced, swapped
 from tests.terminals import stopped_when_shown
 
 
@@ -44,6 +44,7 @@ def test_the_better_tree_and_the_edits_are_written_with_the_ids_of_the_tree(brok
     assert written == expected.tree
     assert (written.item_labels, set(written.labels)) == (tree.item_labels, set(tree.labels))
     rows = list(csv.DictReader(moves.read_text(encoding="utf-8").splitlines()))
+    assert {row["made"] for row in rows} == {"True"}
     assert [float(row["gain"]) for row in rows] == [edit.gain for edit in expected.edits]
     assert [float(row["held_out_gain"]) for row in rows] == [edit.held_out.gain for edit in expected.edits]
     assert [row["node_ids"] for row in rows] == [tree.labels[edit.nodes[0]] for edit in expected.edits]
@@ -62,6 +63,7 @@ def test_the_better_tree_and_the_edits_are_written_with_the_ids_of_the_tree(brok
         (["--fixed", "nobody"], 2, "--fixed: got 'nobody'; expected the id of a node"),
         (["--fixed-level", "9"], 2, "--fixed-level: got 9; expected a level from 0 (the root) to 3"),
         (["--kinds", "move,juggle"], 2, "kinds: got 'juggle'; expected some of 'move'"),
+        (["--expected-wrong", "1"], 2, "--expected-wrong: got '1'"),
         (["--max-loss", "-1"], 2, "--max-loss: got -1;"),
         (["--max-edits", "-1"], 2, "--max-edits: got -1;"),
         (["--policy", "optimal"], 2, "Improve with --policy one-step"),
@@ -78,10 +80,23 @@ def test_a_slip_is_one_line_and_nothing_is_written(broken, capsys, arguments, co
     assert not (folder / "moves.csv").exists()
 
 
+def test_edits_that_are_not_sound_are_made_on_request_alone(broken, capsys):
+    _, tree, folder = broken
+    out = folder / "better.json"
+    loose = misplaced(Hierarchy(clean_case()[1].parent, 45, labels=tree.labels), 0, -1)[0]
+    (folder / "tree.json").write_text(Hierarchy(loose.parent, 45, labels=tree.labels).to_json(), encoding="utf-8")
+    assert call(folder, "-o", out, "--folds", 0, "--expected-wrong", 0) == 0
+    assert "not made, as they are not sound" in capsys.readouterr().out
+    assert (Hierarchy.from_json(out).parent == loose.parent).all()
+    assert call(folder, "-o", out, "--force", "--folds", 0, "--expected-wrong", 0, "--all", "--keep-levels") == 0
+    assert "1 edit: +0.0" in capsys.readouterr().out
+    assert (Hierarchy.from_json(out).parent == clean_case()[1].parent).all()
+
+
 def test_what_is_fixed_by_id_or_level_is_left_alone(broken, capsys):
     folder = broken[2]
     assert call(folder, "--fixed-level", 1, "--fixed-level", 2, "--fixed-level", 3, "--edits-out", "-") == 0
-    assert capsys.readouterr().out.count("\n") == 1
+    assert capsys.readouterr().out.count("\n") == 1  # the header
     assert call(folder, "--fixed", "g1", "--fixed", "g6", "--folds", 0, "--kinds", "move", "--max-edits", 1) == 0
     out = capsys.readouterr().out
     assert "move g1 " not in out

@@ -178,6 +178,7 @@ OTHERWISE = {
     ("report", "max_rows"): "limit",
     ("compare", "no_measures"): "measures",
     ("policies", "policy"): "policies",
+    ("improve", "all"): "sound_only",
 }
 
 

@@ -114,13 +114,15 @@ def test_what_a_search_has_found_is_written_when_it_is_told_to_end(tmp_path, mon
 
 def test_the_better_tree_so_far_is_written_when_the_search_is_told_to_end(tmp_path, monkeypatch, capsys):
     from pomdp_hier.cli import main
-    from pomdp_hier.improvement.search import Search
+    from pomdp_hier.improvement.choice import Choice
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Search, "_make", told_at(Search._make, 1))
+    monkeypatch.setattr(Choice, "_apply", told_at(Choice._apply, 1))
     Path("x.csv").write_text("x,y\n1,0\n9,1\n0,1\n1,9\n0,8\n8,0\n")
     Path("t.json").write_text("[[0,1,2],[3,4,5],[6,7]]")
-    assert main(["improve", "x.csv", "t.json", "-ob.json", "--edits-out=m.csv", "--folds", "0", "--quiet"]) == 143
+    assert (
+        main(["improve", "x.csv", "t.json", "-ob.json", "--edits-out=m.csv", "--folds", "0", "--all", "--quiet"]) == 143
+    )
     assert capsys.readouterr().err == ""
     assert '"children": [[' in Path("b.json").read_text()
     assert len(Path("m.csv").read_text().splitlines()) == 2

@@ -1,5 +1,7 @@
 """What `find_misfiled` finds, what it does not depend on, and what it says where it cannot tell."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -48,6 +50,17 @@ def test_the_selection_is_the_longest_head_within_the_expected_share(found, targ
     assert means[len(head) - 1] <= 0.1
     assert (means[len(head) :] > 0.1).all()
     assert len(found.select(0.0)) <= len(head) <= len(found.select(0.5, target=target))
+
+
+def test_items_to_move_are_the_longest_list_by_the_probability_of_their_target(found):
+    head = found.to_move(0.2)
+    right = np.sort(found.target_probabilities)[::-1]
+    right = right[right >= 0.5]
+    means = np.cumsum(1 - right) / np.arange(1, len(right) + 1)
+    assert len(head) == (np.flatnonzero(means <= 0.2) + 1).max()
+    np.testing.assert_array_equal(found.target_probabilities[head], right[: len(head)])
+    with pytest.raises(ParameterError, match="expected_wrong"):
+        found.to_move(1)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.0, float("nan"), "0.1", None])
@@ -150,6 +163,8 @@ def test_features_that_say_nothing_flag_nothing(case, kind):
     assert (found.probabilities > 0.5).sum() == 0
     assert said(found, "next to nothing")
     assert not said(found, "distinguished")
+    sure = replace(found, probabilities=np.ones(300), target_probabilities=np.ones(300))
+    assert [len(sure.select(0.9)), len(sure.select(target=False)), len(sure.to_move())] == [0, 0, 0]
 
 
 def test_a_column_of_another_scale_is_named(case):
@@ -228,11 +243,29 @@ def test_a_text_of_one_word_is_weaker_evidence_than_one_of_many():
     assert found.probabilities[0] < found.probabilities[1]
 
 
-def test_small_catalogues_get_the_order_and_are_named():
-    X, whole, broken, moved = catalogue(48, 0.125, seed=3)
+@pytest.mark.parametrize("seed", range(6))
+def test_the_six_misfiled_of_48_come_first_and_are_probable(seed):
+    X, whole, broken, moved = catalogue(48, 0.125, seed)
     found = find_misfiled(X, broken)
     assert set(found.order[:6]) == set(moved)
     assert (found.targets[moved] == whole.parent[moved]).all()
+    assert (found.target_probabilities[moved] > 0.6).all()
+    assert (np.delete(found.probabilities, moved) < 0.05).all()
+    assert set(found.to_move(0.3)) == set(moved)
+    assert set(found.to_move(0.01)) <= set(moved)
+
+
+def test_one_raincoat_among_the_shoes_is_to_be_moved():
+    X = np.array([[5.0, 0, 1], [5, 0, 0], [0, 5, 4], [0, 5, 2], [0, 5, 3]])
+    found = find_misfiled(X, Hierarchy.from_children([[0, 1, 2], [3, 4], [5, 6]], 5))
+    assert found.to_move().tolist() == [2]
+    assert found.informative
+    assert 0.8 < found.probabilities[2] < 0.99
+
+
+def test_small_catalogues_are_named():
+    X, _, broken, _ = catalogue(48, 0.125, seed=3)
+    found = find_misfiled(X, broken)
     assert said(found, "Fewer than 100")
     assert not said(find_misfiled(*catalogue(120, 0.0, seed=3)[:2]), "Fewer than 100")
 

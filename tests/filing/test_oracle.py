@@ -31,6 +31,19 @@ def item_weights(X, tree, sparse):
     return np.sqrt(others / (others + 2)) * ((terms / np.median(terms)) ** 0.25 if sparse else 1.0)
 
 
+def leaf_values(X, tree, model, weights):
+    """The weighted value of each item at each home, in a tree of one level ``[N, L]``."""
+    units = np.array([unit(x) for x in X])
+    values = np.zeros((tree.n_items, len(np.unique(tree.parent[: tree.n_items]))))
+    for x in range(tree.n_items):
+        others = [i for i in range(tree.n_items) if i != x]
+        above = units[others].sum(axis=0) / len(others)
+        for k, home in enumerate(np.unique(tree.parent[: tree.n_items])):
+            t = units[x] @ unit(units[[i for i in tree.items(home) if i != x]].sum(axis=0) + above)
+            values[x, k] = weights[x] * (t if model.transform == "cosine" else -np.log(max(1 - t, model.tau)))
+    return values
+
+
 def oracle(X, tree, model, weights):
     """P(misfiled), the best other home and P(target) of every item, one item and cluster at a time."""
     units = np.array([unit(x) for x in X])
@@ -72,6 +85,13 @@ def oracle(X, tree, model, weights):
     return map(np.array, zip(*found, strict=True))
 
 
+@pytest.fixture
+def one_point(monkeypatch):
+    """The odds under the fitted numbers, not averaged over others."""
+    monkeypatch.setattr("pomdp_hier.filing.posterior._MOST_PAIRS", 0)
+
+
+@pytest.mark.usefixtures("one_point")
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("kind", ["signed", "terms"])
 def test_probabilities_and_targets_are_those_of_the_equations(seed, kind):
@@ -113,7 +133,7 @@ def test_the_slopes_of_the_likelihood_are_those_of_its_differences(near, softer)
     tree = random_tree(rng, 60, 9)
     X = rng.normal(size=(tree.n_nodes, 6))[tree.parent[:60]] + 0.5 * rng.normal(size=(60, 6))
     centroids = Centroids(X, tree)
-    samples = model._samples(centroids, model.Siblings.of(centroids), np.arange(60), np.ones(60), 0.01)
+    samples = model._samples(centroids, model.Siblings.of(centroids), np.arange(60), np.ones(60), 0.01, ["log"])
     fit, point = model._Fit(samples["log"]), np.array([2.0, 1.0, 0.3 if softer else 0.0, -2.0])
     slopes = fit._cost(point, near, softer)[1]
     for k in (0, 1, 3, *([2] if softer else [])):
@@ -123,7 +143,7 @@ def test_the_slopes_of_the_likelihood_are_those_of_its_differences(near, softer)
 
 
 def test_the_noise_is_the_mean_of_its_posterior():
-    from pomdp_hier.filing.model import posterior_noise
+    from pomdp_hier.filing.posterior import posterior_noise
 
     rng = np.random.default_rng(0)
     own, elsewhere = rng.random(50), np.full(50, 0.1)
@@ -132,3 +152,28 @@ def test_the_noise_is_the_mean_of_its_posterior():
     density = np.exp(log_density - log_density.max())
     assert posterior_noise(own, elsewhere) == pytest.approx((noises * density).sum() / density.sum(), rel=1e-6)
     assert posterior_noise(np.ones(0), np.ones(0)) == pytest.approx(1 / 20)  # the prior's mean
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_in_small_catalogues_the_odds_are_averages_over_the_posterior(seed):
+    """The equations at numbers sampled from the prior, each weighted by the likelihood of the places."""
+    rng = np.random.default_rng(seed)
+    kind = np.repeat(np.arange(3), 4)
+    X = np.eye(3)[kind] + 0.35 * rng.normal(size=(12, 3))
+    kind[0] = 1
+    tree = Hierarchy(np.r_[12 + kind, 15, 15, 15, -1], 12)
+    found = find_misfiled(X, tree)
+    leaf = leaf_values(X, tree, found.model, item_weights(X, tree, False))
+    spread = leaf.std(axis=1).mean()
+    n = 60_000
+    b, eps = np.abs(20 * rng.normal(size=n)) / spread, rng.beta(1, 19, size=n)
+    z = b[:, None, None] * leaf
+    chances = np.exp(z - z.max(axis=2, keepdims=True))
+    chances /= chances.sum(axis=2, keepdims=True)
+    own = chances[:, np.arange(12), kind]
+    filed = (1 - eps[:, None]) * own + eps[:, None] / 3
+    weight = np.prod(filed, axis=1)
+    bad = eps[:, None] / 3 * (1 - own) / filed
+    expected = (weight[:, None] * bad).sum(axis=0) / weight.sum()
+    np.testing.assert_allclose(found.probabilities, expected, atol=0.05)
+    assert found.order[0] == np.argmax(expected)

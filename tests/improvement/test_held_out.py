@@ -1,40 +1,115 @@
-"""Gains on items that had no say, by hand."""
+"""Gains on held-out items: they shape neither the edits nor the clusters by which edits are chosen."""
 
 import numpy as np
 import pytest
 
+from pomdp_hier import Hierarchy, evaluate, improve
 from pomdp_hier._intervals import mean_interval
-from pomdp_hier.improvement.entry_point import Rest, fold_of
-from pomdp_hier.improvement.search import Made, Proposal
+from pomdp_hier.hqs.inputs import prepare
+from pomdp_hier.hqs.settings import Settings
+from pomdp_hier.improvement import apply_edits, choice
+from pomdp_hier.improvement.choice import Choice, Problem, fold_of, held_out_rises, measured, part_of
+from pomdp_hier.improvement.incremental import ScoredDraft
+from pomdp_hier.improvement.result import Edit
+from pomdp_hier.improvement.search import Limits
+from tests.planted import clean_case, misplaced, swapped
+
+SETTINGS = Settings(delta=0.05)
 
 
-def made(proposal, rises):
-    return Made(proposal, 1, np.array(list(rises)), np.array(list(rises.values())))
+def broken_case(seed=0):
+    X, tree = clean_case(seed=seed)
+    return X + np.random.default_rng(seed).normal(size=X.shape) / 5, misplaced(swapped(tree)[0], 3, 4)[0]
 
 
-def test_only_the_items_of_a_fold_are_counted_in_it():
-    one, other, never = Proposal("move", (0,), 9, 8), Proposal("merge", (8,), 10, 9), Proposal("move", (7,), 9, 8)
-    rest = Rest(0.95)
-    assert rest.all().n_items == 0
-    rest.add(np.array([0, 1, 2]), np.array([0.0, 0.3, -0.1]), [made(one, {1: 0.3, 5: 7.0}), made(other, {2: -0.1})])
-    rest.add(np.array([3, 4, 5]), np.array([0.2, 0.0, 0.1]), [made(one, {1: 9.0, 3: 0.2, 5: 0.1})])
-    for held, values in (
-        (rest.all(), [0.0, 0.3, -0.1, 0.2, 0.0, 0.1]),
-        (rest.of(one), [0.0, 0.3, 0.0, 0.2, 0.0, 0.1]),
-        (rest.of(other), [0.0, 0.0, -0.1]),
-    ):
-        assert held.gain == pytest.approx(np.mean(values))
-        assert held.interval == pytest.approx(mean_interval(np.array(values), 0.95))
-        assert (held.n_items, held.confirmed) == (len(values), held.interval[0] > 0)
-    assert (rest.of(never).n_items, rest.of(never).confirmed) == (0, False)
+def problem_of(X, tree):
+    kinds = ("move", "merge", "split")
+    return Problem(prepare(X, tree, SETTINGS), Limits(kinds=kinds), None, 0.2, True, 0.95, 0)
 
 
-def test_the_same_split_is_known_again_whatever_number_its_cluster_has():
-    rest = Rest(0.95)
-    rest.add(np.array([0, 1]), np.array([0.5, 0.1]), [made(Proposal("split", (0, 1), 8, 12), {0: 0.5, 1: 0.1})])
-    held = rest.of(Proposal("split", (0, 1), 8, 14))
-    assert held.gain == pytest.approx(0.3)
-    assert held.interval == pytest.approx(mean_interval(np.array([0.5, 0.1]), 0.95))
+def test_a_part_is_the_tree_of_its_items_alone():
+    X, tree = broken_case()
+    items = np.array([0, 1, 7, 8, 9, 30, 44])
+    part = part_of(prepare(X, tree, SETTINGS), items)
+    small = part.prepared.hierarchy
+    assert part.nodes[: len(items)].tolist() == items.tolist()
+    for node in range(small.n_nodes):
+        assert (
+            np.sort(items[small.items(node)]).tolist()
+            == np.intersect1d(items, tree.items(int(part.nodes[node]))).tolist()
+        )
+    assert small.levels.tolist() == tree.levels[part.nodes].tolist()
+    np.testing.assert_array_equal(part.prepared.features.table, X[items])
+
+
+def test_the_rows_of_a_fold_change_nothing_of_what_is_chosen_without_it(monkeypatch):
+    X, tree = broken_case()
+    fold = fold_of(tree.starts[:45], 3, 0)
+    chosen = []
+    run = Choice.run
+
+    def recorded(self, *given):
+        run(self, *given)
+        chosen.append([one.proposal for one in self.edits])
+
+    monkeypatch.setattr(Choice, "run", recorded)
+    for rows in (X, np.where((fold == 0)[:, None], np.random.default_rng(1).normal(size=X.shape), X)):
+        base = ScoredDraft(prepare(rows, tree, SETTINGS))
+        next(held_out_rises(problem_of(rows, tree), base, 3, None))
+    assert chosen[0] == chosen[1]
+    assert chosen[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_gain_of_a_fold_is_that_of_its_items_in_the_whole_tree_with_the_edits_chosen_without_it(seed):
+    X, tree = broken_case(seed)
+    fold = fold_of(tree.starts[:45], 3, 0)
+    before = evaluate(X, tree, delta=0.05).values
+    rises = list(held_out_rises(problem_of(X, tree), ScoredDraft(prepare(X, tree, SETTINGS)), 3, None))
+    for number, rise in enumerate(rises):
+        rest = np.flatnonzero(fold != number)
+        part = part_of(prepare(X, tree, SETTINGS), rest)
+        alone = Choice(problem_of(X[rest], part.prepared.hierarchy))
+        alone.run()
+        edits = [
+            Edit(
+                kind, tuple(part.nodes[list(nodes)].tolist()), int(part.nodes[source]), int(part.nodes[target]), 1, 0.0
+            )
+            for kind, nodes, source, target in (one.proposal for one in alone.edits)
+        ]
+        assert all(edit.kind != "split" for edit in edits)
+        after = evaluate(X, apply_edits(tree, edits), delta=0.05).values
+        np.testing.assert_allclose(rise, (after - before)[fold == number], atol=1e-12)
+    found = improve(X, tree, folds=3, delta=0.05)
+    assert found.held_out.gain == pytest.approx(np.concatenate(rises).mean(), abs=1e-12)
+    assert found.held_out.interval == pytest.approx(mean_interval(np.concatenate(rises), 0.95))
+
+
+def test_the_other_items_of_a_list_that_is_split_join_the_more_similar_side():
+    kind = np.repeat([0, 1, 2], 20)
+    X = np.eye(3)[kind] + 0.1 * np.random.default_rng(0).normal(size=(60, 3))
+    tree = Hierarchy(np.r_[60 + np.minimum(kind, 1), 62, 62, -1], 60)  # the second list holds two kinds
+
+    def reward(size, n):
+        return float(size <= 0.4 * n)
+
+    found = improve(X, tree, kinds=["split"], delta=0.1, reward=reward, folds=2)
+    (edit,) = found.edits
+    assert sorted(edit.nodes) in (list(range(20, 40)), list(range(40, 60)))
+    assert edit.held_out.n_items == 30
+    assert found.held_out.confirmed
+
+
+def test_folds_are_measured_until_enough_items_were_held_out(monkeypatch):
+    monkeypatch.setattr(choice, "_ENOUGH", 20)
+    X, tree = broken_case()
+    assert improve(X, tree, folds=5, delta=0.05).held_out.n_items == 27
+
+
+def test_a_gain_that_is_measured_on_no_or_one_item_is_not_confirmed():
+    assert measured(np.array([0.5]), 0.95).interval == (-np.inf, np.inf)
+    assert not measured(np.array([0.5]), 0.95).confirmed
+    assert measured(np.array([0.5, 0.6]), 0.9).interval == mean_interval(np.array([0.5, 0.6]), 0.9)
 
 
 def test_every_item_is_in_one_fold_and_neighbours_in_different_ones():

@@ -90,7 +90,7 @@ def check(tree, X, given, rng, n_edits):
     for _ in range(n_edits):
         trial = scored.trial(random_edit(scored.draft, rng))
         before = scored.values
-        scored.apply(trial.changes)
+        scored.apply(scored.trial(trial.changes, anew=True))
         expected = evaluate(X, scored.draft.tree(), delta=0.3, engine="numpy", **given).values
         assert scored.values == pytest.approx(expected, abs=1e-12)
         before = before.copy()
@@ -148,7 +148,7 @@ def test_a_cluster_that_comes_to_another_level_takes_its_temperatures_along(poli
     for node, target in ((14, 18), (15, 18), (14, 17)):
         scored = ScoredDraft(prepare(X, tree, Settings(**given)))
         trial = scored.trial(scored.draft.moved(node, target))
-        scored.apply(trial.changes)
+        scored.apply(scored.trial(trial.changes, anew=True))
         expected = evaluate(X, scored.draft.tree(), engine="numpy", **given).values
         assert scored.values == pytest.approx(expected, abs=1e-12)
 

@@ -467,24 +467,27 @@ def test_arguments_in_the_other_order_are_refused_with_a_remedy(tmp_path):
 
 def improved_case():
     X, tree = clean_case()
-    broken, _ = misplaced(tree, 0, -1)
-    return X, broken, improve(X, broken, delta=0.02, folds=2)
+    broken, _ = misplaced(misplaced(tree, 0, -1)[0], 17, 5)
+    return X, broken, improve(X, broken, delta=0.02, folds=2, kinds=["move"], expected_wrong=0.01)
 
 
-def test_edits_stand_first_with_whom_they_help_and_cost():
+def test_edits_stand_first_with_their_odds_and_whom_they_help_and_cost():
     X, tree, improvement = improved_case()
     page = write_report(diagnose(X, tree, delta=0.02), improvement=improvement)
     assert page.index("<h2>What to change</h2>") < page.index("<h2>Worst nodes</h2>")
     rows = rows_of(page, "What to change")
-    assert len(rows) == len(improvement.edits) >= 1
+    assert [len(improvement.edits), len(improvement.apart)] == [1, 1]
     called = NodeNames(tree, in_words=True)
-    numbered = sorted(enumerate(improvement.edits, 1), key=lambda r: not r[1].confirmed)
-    assert f"{sum(not found.confirmed for _, found in numbered)} edit not confirmed on held-out items" in page
-    for row, (k, found) in zip(rows, numbered, strict=True):
-        assert row[0].startswith(f"{k}. {found.kind} {called[found.nodes[0]]}")
-        assert row[1:5] == [called[found.source], called[found.target], str(found.n_items), signed(found.gain, 5)]
-        assert row[5] == signed(found.held_out.gain, 5)
-        assert row[6:8] == [str(found.n_improved), str(found.n_worsened)]
+    assert "1 edit not made: not sound" in page
+    for row, found in zip(rows, [*improvement.edits, *improvement.apart], strict=True):
+        assert row[0].startswith(f"1. {found.kind} {called[found.nodes[0]]}")
+        assert row[1:4] == [called[found.source], called[found.target], str(found.n_items)]
+        assert row[4:7] == [
+            signed(value, d) for value, d in ((found.probability, 3), (found.target_probability, 3), (found.gain, 5))
+        ]
+        assert row[7] == "–"  # of items, whose odds support the move
+        assert row[8:10] == [str(found.n_improved), str(found.n_worsened)]
+    assert rows[1][10] == "not probable enough to move"
     assert all(sentence in unescape(page) for sentence in improvement.sentences())
 
 

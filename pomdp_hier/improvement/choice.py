@@ -1,0 +1,406 @@
+"""Edits that a set of items supports: moves by odds, and edits of clusters that other items confirm.
+
+Moves of items come first, the most probable target first. Then the items are divided into two halves. The tree of each
+half alone, without the rows of the other half, is searched for edits of clusters, and the items of the other half
+confirm them: they shape neither the clusters nor the choice.
+"""
+
+import math
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._intervals import mean_interval
+from pomdp_hier.features.items import ItemFeatures
+from pomdp_hier.filing.misfiled import misfiled_items
+from pomdp_hier.filing.model import FilingModel
+from pomdp_hier.filing.result import MisfiledItems
+from pomdp_hier.hierarchy.editing import Draft
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.inputs import Prepared, prepare
+from pomdp_hier.improvement.incremental import ScoredDraft, Trial
+from pomdp_hier.improvement.result import LEAST_GAIN, HeldOutGain, changes_of
+from pomdp_hier.improvement.search import Editor, Limits, Made, Proposal, Search
+
+_FEWEST = 8  # items that are worth two halves
+_ENOUGH = 10_000  # held-out items, from which no further fold is measured
+_LISTED = 0.1  # probability from which a move that is not made is listed
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A tree of some of the items, and their rows.
+
+    Attributes:
+        prepared: Features, tree and settings of the part.
+        items: The number in the whole of each item.
+        nodes: The number in the whole of each node.
+    """
+
+    prepared: Prepared
+    items: Ints
+    nodes: Ints
+
+
+def part_of(prepared: Prepared, items: Ints) -> Part:
+    """Return the part of these items, ascending; clusters without any of them are left out.
+
+    Example:
+        >>> from pomdp_hier.hqs.settings import Settings
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+        >>> part = part_of(prepare(X, tree, Settings()), np.array([0, 1]))
+        >>> part.prepared.hierarchy.to_children(), part.nodes.tolist()
+        ([[0, 1], [2]], [0, 1, 4, 6])
+    """
+    tree = prepared.hierarchy
+    kept = np.zeros(tree.n_nodes, dtype=bool)
+    kept[items] = True
+    for node in tree.topological_order[::-1].tolist():
+        if kept[node] and tree.parent[node] >= 0:
+            kept[tree.parent[node]] = True
+    nodes = np.flatnonzero(kept)
+    number = np.full(tree.n_nodes + 1, -1)
+    number[nodes] = np.arange(len(nodes))
+    parent = number[tree.parent[nodes]]
+    order = np.lexsort((tree.levels[nodes], tree.starts[nodes]))
+    small = Hierarchy(parent, len(items), order=order, singletons=tree.singletons)
+    features = prepared.features
+    if isinstance(features, ItemFeatures):
+        table = features.table[items]
+        features = ItemFeatures(table[:, items] if features.precomputed else table, features.precomputed)
+    return Part(prepare(features, small, prepared.settings, compiled=prepared.compiled, warn=False), items, nodes)
+
+
+def fold_of(starts: Ints, folds: int, random_state: int) -> Ints:
+    """Return the fold of each item ``[N]``; neighbours in the leaf order are in different folds.
+
+    Example:
+        >>> sorted(np.bincount(fold_of(np.arange(10), 3, 0)).tolist())
+        [3, 3, 4]
+    """
+    rng = np.random.default_rng(random_state)
+    order = np.argsort(starts)
+    fold = np.empty(len(order), dtype=np.int64)
+    blocks = -(-len(order) // folds)
+    fold[order] = np.concatenate([rng.permutation(folds) for _ in range(blocks)])[: len(order)]
+    return fold
+
+
+def measured(rise: Floats, confidence: float) -> HeldOutGain:
+    """Return the mean gain of held-out items with its t interval.
+
+    Example:
+        >>> measured(np.array([0.0, 1.0, 2.0]), 0.95)
+        HeldOutGain(gain=1.0, interval=(-1.4841..., 3.4841...), n_items=3)
+    """
+    if len(rise) < 2:
+        return HeldOutGain(float(rise.mean()) if len(rise) else math.nan, (-math.inf, math.inf), len(rise))
+    return HeldOutGain(float(rise.mean()), mean_interval(rise, confidence), len(rise))
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """An edit with what supports it.
+
+    Attributes:
+        proposal: The edit.
+        made: Its effect; None if it was not measured.
+        probability: The probability that a moved item is misfiled; NaN for clusters.
+        target_probability: The probability that it belongs at the target; NaN for clusters.
+        held_out: The gain of the items that confirm an edit of clusters.
+        reason: Why the edit is not sound, a key of `REASONS`; empty if it is.
+    """
+
+    proposal: Proposal
+    made: Made | None = None
+    probability: float = math.nan
+    target_probability: float = math.nan
+    held_out: HeldOutGain = field(default_factory=HeldOutGain)
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What edits are chosen for.
+
+    Attributes:
+        prepared: Features, tree and settings.
+        limits: What may change.
+        keys: See `diagnose`.
+        expected_wrong: The expected share of moved items that belong elsewhere.
+        sound_only: Whether edits that are not sound are left out.
+        confidence: The level of the intervals that confirm edits of clusters.
+        random_state: The seed of halves and folds.
+        advance: Called once per trial.
+    """
+
+    prepared: Prepared
+    limits: Limits
+    keys: list[bytes] | None
+    expected_wrong: float
+    sound_only: bool
+    confidence: float
+    random_state: int
+    advance: Callable[[], object] = lambda: None
+
+    def without(self, items: Bools) -> tuple[Part, "Problem"]:
+        """Return the part of the other items, and its problem."""
+        part = part_of(self.prepared, np.flatnonzero(~items))
+        keys = None if self.keys is None else [self.keys[item] for item in part.items.tolist()]
+        limits = self.limits.within(part.nodes.tolist())
+        return part, replace(self, prepared=part.prepared, limits=limits, keys=keys)
+
+
+class Choice:
+    """The edits that the items of a tree support.
+
+    Args:
+        problem: What they are chosen for.
+        exact: Whether rounding is removed after each edit.
+
+    Attributes:
+        edits: The applied edits, in order.
+        apart: The edits that are not sound and were not applied.
+        misfiled: The odds of the items; None where similarities of pairs are all that is known.
+    """
+
+    def __init__(self, problem: Problem, *, exact: bool = False) -> None:
+        self.edits: list[Chosen] = []
+        self.apart: list[Chosen] = []
+        self.misfiled: MisfiledItems | None = None
+        self._problem, self._prepared, self._limits = problem, problem.prepared, problem.limits
+        self._editor = Editor(problem.prepared, problem.limits, problem.advance, exact)
+
+    @property
+    def full(self) -> bool:
+        """Whether the number of edits is at its limit."""
+        return self._editor.full
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the features cannot tell, one sentence each."""
+        if self.misfiled is not None:
+            return self.misfiled.notes
+        return ("Similarities of pairs give no odds: no item is moved by itself.",) * ("move" in self._limits.kinds)
+
+    def run(self, like: FilingModel | None = None, progress: Any = False) -> None:
+        """Choose and apply edits.
+
+        Args:
+            like: A fitted model of the same kind, from which the fit starts.
+            progress: Whether to show the progress of the odds.
+
+        Raises:
+            OutOfTimeError: The deadline has passed.
+        """
+        features = self._prepared.features
+        if "move" in self._limits.kinds and isinstance(features, ItemFeatures) and not features.precomputed:
+            self._move_items(misfiled_items(features.table, self._prepared.hierarchy, progress=progress, like=like))
+        if self._prepared.hierarchy.n_items >= _FEWEST:
+            self._edit_clusters()
+        if not self._problem.sound_only:
+            waiting, self.apart = self.apart, []
+            for one in waiting:
+                trial = None if self.full else self._editor.attempt(one.proposal)
+                if trial is not None:
+                    self._apply(one, trial)
+
+    def _apply(self, one: Chosen, trial: Trial) -> None:
+        self._editor.make(one.proposal, trial)
+        made = self._editor.made[-1]
+        self.edits.append(replace(one, proposal=made.proposal, made=made))
+
+    # ---- moves of items
+
+    def _move_items(self, found: MisfiledItems) -> None:
+        """Move the items whose odds suffice, and list the others."""
+        self.misfiled = found
+        chosen = self._chosen(found.to_move(self._problem.expected_wrong).tolist(), "")
+        waiting = chosen
+        for _ in range(2):  # what gains nothing at first may gain after the others
+            waiting = [one for one in waiting if not self.full and self._gains(one)]
+        self.apart += [replace(one, reason="gain") for one in waiting]
+        if found.status == "interrupted":
+            raise KeyboardInterrupt
+        likely = found.order[found.probabilities[found.order] >= _LISTED]
+        others = np.setdiff1d(likely, [one.proposal.nodes[0] for one in chosen])
+        ranked = likely[np.isin(likely, others)]
+        self.apart += self._chosen(ranked.tolist(), "odds" if found.informative else "features")
+
+    def _gains(self, one: Chosen) -> bool:
+        """Apply a move, and return whether it is allowed but gains nothing."""
+        trial = self._editor.attempt(one.proposal)
+        if trial is None:
+            return False
+        if self._editor.gain(trial) < LEAST_GAIN:
+            return True
+        self._apply(one, trial)
+        return False
+
+    def _chosen(self, items: Iterable[int], reason: str) -> list[Chosen]:
+        parent, found = self._prepared.hierarchy.parent, self.misfiled
+        assert found is not None
+        return [
+            Chosen(
+                Proposal("move", (item,), int(parent[item]), int(found.targets[item])),
+                probability=float(found.probabilities[item]),
+                target_probability=float(found.target_probabilities[item]),
+                reason=reason,
+            )
+            for item in items
+            if found.targets[item] >= 0
+        ]
+
+    # ---- edits of clusters
+
+    def _edit_clusters(self) -> None:
+        """Search each half, and let the other one confirm what is found."""
+        tree, number = self._editor.scored.current()
+        half = fold_of(tree.starts[: tree.n_items], 2, self._problem.random_state) == 1
+        limits = replace(self._limits.within(number), max_edits=None)
+        now = replace(self._problem, prepared=self._prepared.on(tree), limits=limits)
+        found: list[tuple[Part, list[Made]]] = []
+        keys: list[set[tuple[object, ...]]] = []
+        for others in (half, ~half):
+            part, problem = now.without(others)
+            search = Search(part.prepared, problem.limits, problem.advance, keys=problem.keys)
+            search.run()
+            part = replace(part, nodes=np.array(number)[part.nodes])
+            found.append((part, search.made))
+            keys.append({_key(one.proposal, part.nodes) for one in search.made})
+        for (part, made), others in zip(found, (half, ~half), strict=True):
+            self._confirm(part, made, others, keys[0] & keys[1])
+
+    def _confirm(self, part: Part, made: list[Made], others: Bools, twice: set[tuple[object, ...]]) -> None:
+        """Apply the edits found in a part that gain for the others, or, if found twice, for all."""
+        moved = {one.proposal.nodes[0] for one in self.edits if one.proposal.kind == "move"}
+        for proposal in translated(self._editor.scored, part, made, spared=moved):
+            trial = None if self.full else self._editor.attempt(proposal)
+            if trial is None or self._editor.gain(trial) < LEAST_GAIN:
+                continue
+            rise = np.zeros(len(others))
+            rise[trial.items] = trial.rise
+            rise = rise if tuple(proposal) in twice else rise[others]
+            level = max(2 * self._problem.confidence - 1, 0.5)  # its lower end is a bound at the confidence level
+            one = Chosen(proposal, held_out=measured(rise, level))
+            if one.held_out.confirmed:
+                self._apply(one, trial)
+            elif proposal[:2] not in {known.proposal[:2] for known in self.apart}:
+                self.apart.append(replace(one, reason="held-out"))
+
+    # ---- the end
+
+    def settle(self) -> None:
+        """Move each item at once to where the edits of clusters carry it, so that no node moves twice."""
+        tree = self._prepared.hierarchy
+        draft = Draft(tree)
+        for one in self.edits:
+            draft.apply(changes_of(draft, *one.proposal))
+        edits, self.edits = self.edits, []
+        ends = [draft.parent[one.proposal.nodes[0]] for one in edits]
+        net = [
+            replace(one, proposal=one.proposal._replace(target=end))
+            if one.proposal.nodes[0] < tree.n_items and one.proposal.kind == "move" and end < tree.n_nodes
+            else one
+            for one, end in zip(edits, ends, strict=True)
+        ]
+        if [one.proposal for one in net] == [one.proposal for one in edits]:
+            self.edits = edits
+            return
+        self._editor = Editor(self._prepared, replace(self._limits, deadline=math.inf), self._problem.advance, True)
+        for one in net:
+            trial = self._editor.attempt(one.proposal)
+            if trial is not None and (one.reason or self._editor.gain(trial) >= LEAST_GAIN):
+                self._apply(one, trial)
+
+    def price(self) -> None:
+        """Add to the edits that were not applied the gain of each after those that were."""
+        editor, apart = self._editor, []
+        editor.limits = replace(self._limits, max_edits=None)
+        for one in self.apart:
+            trial = editor.attempt(one.proposal)
+            if trial is not None:
+                apart.append(replace(one, made=editor.effect(one.proposal, trial)))
+        self.apart = apart
+
+
+def translated(
+    scored: ScoredDraft, part: Part, made: Iterable[Made], spared: Container[int] = ()
+) -> Iterator[Proposal]:
+    """Yield edits of a part in the numbers of the whole; the caller applies each before the next.
+
+    Args:
+        scored: The draft of the whole.
+        part: The part.
+        made: The edits of the part.
+        spared: Items that no split moves.
+    """
+    number = dict(enumerate(part.nodes.tolist()))
+    for one in made:
+        kind, nodes, source, target = one.proposal
+        ends = (source,) if kind == "split" else (source, target)
+        if any(node not in number for node in (*nodes, *ends)):
+            continue  # in a cluster whose split was not applied
+        whole, new = tuple(number[node] for node in nodes), len(scored.draft.parent)
+        if kind == "split":
+            whole = _with_others(scored, part, number[source], [item for item in whole if item not in spared], spared)
+            if not whole:
+                continue
+        yield Proposal(kind, whole, number[source], new if kind == "split" else number[target])
+        if kind == "split" and len(scored.draft.parent) > new:
+            number[target] = new
+
+
+def _with_others(
+    scored: ScoredDraft, part: Part, node: int, mine: list[int], spared: Container[int]
+) -> tuple[int, ...]:
+    """Return a side of a split with the other items that are more similar to it; empty for none."""
+    members = scored.seen[node].members if node in scored.seen else np.empty(0, dtype=np.int64)
+    known = np.intersect1d(members, part.items)
+    chosen = np.intersect1d(known, mine)
+    if not 0 < len(chosen) < len(known):
+        return ()
+    others = np.array([item for item in np.setdiff1d(members, known).tolist() if item not in spared], dtype=np.int64)
+    return tuple(np.sort(np.concatenate([chosen, scored.joining(node, chosen, others)])).tolist())
+
+
+def _key(proposal: Proposal, nodes: Ints) -> tuple[object, ...]:
+    """Return an edit of a part in the numbers of the whole; those of new clusters mean nothing."""
+    kind, own, source, target = proposal
+    number = dict(enumerate(nodes.tolist()))
+    return kind, tuple(number.get(node) for node in own), number.get(source), number.get(target)
+
+
+def held_out_rises(problem: Problem, base: ScoredDraft, folds: int, like: FilingModel | None) -> Iterator[Floats]:
+    """Yield the gains of the items of each fold by the edits chosen without it, until enough are measured.
+
+    Args:
+        problem: What edits are chosen for.
+        base: The scored tree.
+        folds: The number of folds.
+        like: The model of all items, from which the fits start.
+    """
+    tree = problem.prepared.hierarchy
+    fold, count = fold_of(tree.starts[: tree.n_items], folds, problem.random_state), 0
+    for number in np.unique(fold).tolist():
+        held = fold == number
+        part, rest = problem.without(held)
+        choice, scored = Choice(rest), base.copy()
+        choice.run(like)
+        edits = [one.made for one in choice.edits if one.made is not None]
+        moves: dict[int, int] = {}  # those of items come first, and are applied at once
+        while len(moves) < len(edits) and edits[len(moves)].is_item_move(len(part.items)):
+            item, target = edits[len(moves)].proposal.nodes[0], edits[len(moves)].proposal.target
+            moves[int(part.nodes[item])] = int(part.nodes[target])
+        if moves:
+            scored.apply(scored.trial(moves, anew=True))
+        for proposal in translated(scored, part, edits[len(moves) :]):
+            scored.apply(scored.trial(changes_of(scored.draft, *proposal), anew=True))
+        yield (scored.values - base.values)[held]
+        count += int(held.sum())
+        if count >= _ENOUGH:
+            return
