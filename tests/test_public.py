@@ -35,7 +35,7 @@ FRONTS = {  # what users call or construct; a front grows here, on purpose
         "hierarchical_precision_recall moseley_wang_revenue robinson_foulds tree_sampling_divergence "
         "triplet_distance"
     ),
-    "pomdp_hier.filing": "find_misfiled",
+    "pomdp_hier.filing": "compare_features find_misfiled",
     "pomdp_hier.hqs": (
         "ClosedFormUpdater FixedLevel LookAhead StoppingRule calibrate_delta exhaustive_policy "
         "return_search_problem rtbss_policy search_environment search_problem"

@@ -15,7 +15,7 @@ from pomdp_hier._text import brief, counted
 from pomdp_hier.analysis.duplicates import Duplicates, row_keys
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.guidance import Calibration
+from pomdp_hier.hqs.guidance import Calibration, most_likely_delta
 from pomdp_hier.hqs.inputs import Prepared, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sampling
@@ -56,6 +56,8 @@ class Appraisal:
         calibration: The calibration of the temperature, if any.
         result: The result per item.
         search_length: The expected search length per item, without label cost.
+        likely_delta: The maximum-likelihood temperature for where the items are (`calibrate_delta`), beside the one
+            that was taken; NaN for samples, and where the likelihood has no maximum.
 
     Example:
         >>> found = appraise([[1, 0], [1, 0], [0, 1], [0, 1]], Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4))
@@ -83,6 +85,7 @@ class Appraisal:
     calibration: Calibration | None
     result: HQSResult
     search_length: SearchLengthResult
+    likely_delta: float = math.nan
 
     def __repr__(self) -> str:
         shuffled = f"{self.shuffled_mean:z.4f} (SD {self.shuffled_sd:z.4f})"
@@ -128,6 +131,9 @@ class Appraisal:
         lines = [f"{name:<21}{value:>z9.4f}  {note}".rstrip() for name, value, note in rows]
         if self.calibration is not None:
             lines.append(self.calibration.summary())
+        elif not math.isnan(self.likely_delta):
+            taken = f"delta {self.result.config['delta']:.6g} was taken"
+            lines.append(f"{taken}; the most likely one for where the items are is {self.likely_delta:.6g}")
         return "\n".join([*lines, "", *self.sentences()])
 
 
@@ -167,7 +173,16 @@ def appraise(
     prepared, run, sampling = opened(X, hierarchy, settings)
     run = run.seeded(random_state)
     result = score(prepared, run, sampling.seeded(random_state))
-    return appraised(prepared, run, result, n_shuffles, random_state, min_denominator)
+    found = appraised(prepared, run, result, n_shuffles, random_state, min_denominator)
+    return replace(found, likely_delta=_likely_delta(prepared, result))
+
+
+def _likely_delta(prepared: Prepared, result: HQSResult) -> float:
+    """Return the maximum-likelihood temperature; NaN for a sample and at a bound."""
+    if result.sample is not None:
+        return math.nan
+    found = prepared.calibration or most_likely_delta(prepared.tasks({"tree": prepared.hierarchy}))
+    return math.nan if found.at_bound else found.delta
 
 
 def appraised(

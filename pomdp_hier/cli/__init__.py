@@ -55,6 +55,7 @@ _COMMANDS = (
     improve.IMPROVE,
     compare.COMPARE,
     compare.LEVELS,
+    compare.FEATURES,
     inspect.INSPECT,
     compare.POLICIES,
     inspect.SHOW,

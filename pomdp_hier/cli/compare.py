@@ -1,4 +1,4 @@
-"""The commands that compare: ``compare`` trees, ``levels`` of a tree, and search ``policies``."""
+"""The commands that compare: ``compare`` trees, ``levels`` of a tree, ``features``, and search ``policies``."""
 
 import argparse
 import json
@@ -248,6 +248,59 @@ LEVELS = Command(
     ),
     _configure_levels,
     _run_levels,
+)
+
+
+def _configure_features(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    tree = "the hierarchy: JSON, Newick, a table, paths, or a linkage matrix"
+    add("tree", type=files.input_file, metavar="TREE", help=tree)
+    sets = "sets of features of the same items, one row per item: .npz, .npy, delimited text or .parquet"
+    add("features", type=files.input_file, metavar="FEATURES", nargs="+", help=sets)
+    inputs.add_reading_options(parser)
+    kinds = "a similarity to try, may be given several times: cosine, negative_euclidean (default: both)"
+    add("--similarity", choices=("cosine", "negative_euclidean"), action="append", metavar="NAME", help=kinds)
+    add("--confidence", type=float, default=0.95, metavar="X", help="level of the intervals (default: 0.95)")
+    add("--json", action="store_true", help="print the table as JSON")
+    inputs.add_quiet(parser)
+
+
+def _run_features(options: argparse.Namespace) -> int:
+    """Compare sets of features."""
+    if [options.tree, *options.features].count("-") > 1 or (options.tree == "-" and len(options.features) > 1):
+        raise ParameterError("-: got it beside further inputs; expected files. Write the tree to a file first.")
+    from pomdp_hier.filing import compare_features
+    from pomdp_hier.filing.explanation import SIMILARITIES
+
+    read = [
+        inputs.read_inputs(argparse.Namespace(**{**vars(options), "features": path, "similarity": "cosine"}))
+        for path in options.features
+    ]
+    found = compare_features(
+        {name: one.features for name, one in zip(_names(options.features), read, strict=True)},
+        read[0].tree,
+        similarities=list(dict.fromkeys(options.similarity or SIMILARITIES)),
+        confidence=options.confidence,
+        progress=True,
+    )
+    if options.json:
+        print(json.dumps(found.to_rows(), indent=1))
+    else:
+        for line in found.summary().splitlines():
+            print(console.printable(line))
+    return 0
+
+
+FEATURES = Command(
+    "features",
+    "compare sets of features and similarities: which explains best where the items are",
+    (
+        "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
+        "echo '[[0,1],[2,3],[4,5]]' > one.json",
+        "pomdp-hier features one.json points.csv",
+    ),
+    _configure_features,
+    _run_features,
 )
 
 

@@ -105,14 +105,20 @@ def _evaluated(options: argparse.Namespace) -> _Said:
         "random_state": options.seed,
     }
     found = inputs.read_inputs(options)
+    import numpy as np
+
     from pomdp_hier.hqs.sampling import Sampling
 
     sampled = Sampling(**sampling).asked
-    shuffles = 0 if sampled or options.score_only or options.out == "-" else _shuffles(found, options.shuffles)
-    if shuffles:
+    if not (options.score_only or options.out == "-" or options.shuffles == 0):
         from pomdp_hier.analysis.baselines import appraise
 
-        appraisal = appraise(found.features, found.tree, n_shuffles=shuffles, **_settings(options, found))
+        shuffles = 0 if sampled else _shuffles(found, options.shuffles)
+        settings = _settings(options, found)
+        if sampled:
+            seed = np.random.SeedSequence().entropy if options.seed is None else options.seed
+            settings |= sampling | {"random_state": seed}
+        appraisal = appraise(found.features, found.tree, n_shuffles=shuffles, **settings)
         result = appraisal.result
         lengths: SearchLengthResult | None = appraisal.search_length
     else:
@@ -247,7 +253,7 @@ def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> It
     yield f"HQS {result.score:z.6f}"
     yield (
         f"  {tree.n_items:,} items, {int(tree.is_cluster.sum()):,} clusters, {options.similarity}, "
-        f"delta {settings['delta']:g}{' (calibrated)' if said.calibrated else ''}, nu {options.nu:g}, "
+        f"delta {settings['delta']:g} ({_origin(said, options)}), nu {options.nu:g}, "
         f"tie {options.tie}, policy {options.policy}; rows joined to items by {said.joined}"
     )
     if result.sample is not None:
@@ -277,6 +283,15 @@ def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> It
                 yield f"  {values[row]:>z9.4f}  {where}  {console.printable(names[items[row]])[:60]}"
 
 
+def _origin(said: _Said, options: argparse.Namespace) -> str:
+    """Return where the temperature comes from, and the most likely one where it is known."""
+    if said.calibrated:
+        return "calibrated"
+    origin = "the default, the paper's" if options.delta == options.default("delta") else "as given"
+    likely = math.nan if said.appraisal is None else said.appraisal.likely_delta
+    return origin if math.isnan(likely) else f"{origin}; the most likely one for where the items are is {likely:.3g}"
+
+
 def _sampled(result: "HQSResult") -> dict[str, Any]:
     """Return the keys of a sample for JSON; null if the error is unknown."""
     if result.sample is None:
@@ -304,15 +319,13 @@ def _lengths(found: "SearchLengthResult") -> dict[str, float]:
 def _beside(found: "Appraisal") -> Iterable[str]:
     """Yield the baselines in one line, and their interpretation."""
     spread = "" if math.isnan(found.shuffled_sd) else f" (SD {found.shuffled_sd:z.4f}, {found.n_shuffles} shuffles)"
+    shuffled = f", shuffled items {found.shuffled_mean:z.4f}{spread}" if found.n_shuffles else ""
     right = (
         ""
         if math.isnan(found.first_branch_accuracy)
         else f", first branch right for {found.first_branch_accuracy:z.1%}"
     )
-    yield (
-        f"  beside it: no tree {found.no_tree:z.4f}, shuffled items {found.shuffled_mean:z.4f}{spread}, "
-        f"hindsight {found.hindsight:z.4f}{right}"
-    )
+    yield (f"  beside it: no tree {found.no_tree:z.4f}{shuffled}, hindsight {found.hindsight:z.4f}{right}")
     for sentence in found.sentences():
         yield f"  {sentence}"
 

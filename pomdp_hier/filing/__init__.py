@@ -1,4 +1,4 @@
-"""Misfiled items: probabilities that items are in the wrong place, and the places where they belong.
+"""Where items are filed: which are in the wrong place, where they belong, and which features explain their places.
 
 A name is imported when it is first used.
 """
@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 from pomdp_hier._imports import attach
 
 if TYPE_CHECKING:
+    from pomdp_hier.filing.explanation import compare_features
     from pomdp_hier.filing.misfiled import find_misfiled
 
-__all__ = ["find_misfiled"]
+__all__ = ["compare_features", "find_misfiled"]
 
-_HOMES = {"pomdp_hier.filing.misfiled": "find_misfiled"}
+_HOMES = {
+    "pomdp_hier.filing.explanation": "compare_features",
+    "pomdp_hier.filing.misfiled": "find_misfiled",
+}
 
 __getattr__, __dir__ = attach(__name__, _HOMES, globals())

@@ -143,6 +143,8 @@ def _without_choice(tree: Hierarchy, features: Any) -> MisfiledItems:
         status="converged",
         model=None,
         features=features,
+        log_gains=np.zeros(n_items),
+        ranks=np.full(n_items, np.nan),
     )
 
 
@@ -226,6 +228,9 @@ def _result(tree: Hierarchy, features: Any, judged: _Judged, status: str) -> Mis
     for values in (odds, probabilities, shares[0]):
         values[~judged.done] = np.nan
     noise, at_own = found.noise, judged.siblings.anywhere(model.near)[centroids.home]
+    log_gains, ranks = np.full((2, tree.n_items), np.nan)
+    log_gains[told] = np.log(found.filed[told] * len(centroids.homes))
+    ranks[told] = judged.rank[told]
     misfiled = MisfiledItems(
         hierarchy=tree,
         probabilities=probabilities,
@@ -237,13 +242,15 @@ def _result(tree: Hierarchy, features: Any, judged: _Judged, status: str) -> Mis
         order=np.argsort(np.where(told, -odds, np.inf), kind="stable"),
         n_terms=units.n_terms,
         rate=float(noise * (1.0 - at_own.mean())),
-        auc=float(judged.rank[told].mean()) if told.any() else 0.5,
-        gain=float(np.log(found.filed[told] * len(centroids.homes)).mean()) if told.any() else 0.0,
+        auc=float(ranks[told].mean()) if told.any() else 0.5,
+        gain=float(log_gains[told].mean()) if told.any() else 0.0,
         notes=(),
         status=status,
         model=FilingModel(**{**vars(model), "noise": noise}),
         features=features,
         twins=_twins(centroids, judged, told),
+        log_gains=log_gains,
+        ranks=ranks,
     )
     n_judged = int(judged.done.sum())
     return misfiled.with_notes(scale=_uneven_column(features), n_judged=n_judged, n_items=tree.n_items)

@@ -17,7 +17,7 @@ from pomdp_hier.filing.model import NEAR, FilingModel
 from pomdp_hier.hierarchy.node_names import NodeNames, label_text
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-_LEAST_AUC, _LEAST_GAIN = 0.6, 0.05
+LEAST_AUC, LEAST_GAIN = 0.6, 0.05
 _SMALL = 100
 _LIKELY = 0.5
 _NAMED = 3
@@ -60,6 +60,9 @@ class MisfiledItems:
         model: The fitted numbers; None for a tree with one home.
         features: The features, one row per item.
         twins: Pairs of homes that the features do not distinguish, as nodes.
+        log_gains: The log likelihood of each item's place above that of a random one, in nats ``[N]``; NaN for items
+            without features or not judged.
+        ranks: The share of the other homes that each item fits less well than its own ``[N]``; NaN likewise.
 
     Example:
         >>> from pomdp_hier import find_misfiled
@@ -87,6 +90,8 @@ class MisfiledItems:
     model: FilingModel | None
     features: Any = field(repr=False)
     twins: tuple[tuple[int, int], ...] = ()
+    log_gains: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    ranks: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
 
     def select(self, expected_wrong: float = 0.1, *, target: bool = True) -> Ints:
         """Return the longest head of the order whose expected share of errors is at most this.
@@ -145,7 +150,7 @@ class MisfiledItems:
     @property
     def informative(self) -> bool:
         """Whether the features say enough about the tree for probabilities: `auc` at least 0.6, `gain` 0.05."""
-        return self.auc >= _LEAST_AUC and self.gain >= _LEAST_GAIN
+        return self.auc >= LEAST_AUC and self.gain >= LEAST_GAIN
 
     @cached_property
     def _units(self) -> UnitRows:

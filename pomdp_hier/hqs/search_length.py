@@ -118,11 +118,11 @@ class SearchLengthResult(ItemScores):
             'Searchers who may go back look at 1.5 items on average; a list takes 2.5.'
         """
         cost, labels = self.label_cost, self.mean(self.labels)
-        seen = f"look at {_shown(self.mean_length - cost * labels)} items"
+        seen = f"look at {shown_length(self.mean_length - cost * labels)} items"
         if cost:
             rate = "" if cost == 1 else f" at {cost:g} per label"
-            seen += f" and read {_shown(labels)} labels, {_shown(self.mean_length)} in all{rate},"
-        return f"Searchers who may go back {seen} on average; a list takes {_shown(self.list_length)}."
+            seen += f" and read {shown_length(labels)} labels, {shown_length(self.mean_length)} in all{rate},"
+        return f"Searchers who may go back {seen} on average; a list takes {shown_length(self.list_length)}."
 
     def summary(self) -> str:
         """Return the score, the mean length, and quantiles of the values, as text."""
@@ -142,7 +142,8 @@ class SearchLengthResult(ItemScores):
         return "\n".join(lines)
 
 
-def _shown(length: float) -> str:
+def shown_length(length: float) -> str:
+    """Return a length as text, with at most three digits below 100."""
     return f"{length:z,.0f}" if length >= 100 else f"{length:.3g}"
 
 

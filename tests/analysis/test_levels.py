@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from pomdp_hier import Hierarchy, evaluate
+from pomdp_hier import Hierarchy, evaluate, expected_search_length
 from pomdp_hier.analysis import best_cut, compare, score_by_levels
 from pomdp_hier.analysis.levels import BestCut, _cut, _fronts, _splits, without_levels
 from pomdp_hier.errors import HierarchyError, ParameterError
@@ -173,7 +173,7 @@ def test_a_level_that_tells_nothing_is_advised_away():
     assert len(mixed) == 2
     found = score_by_levels(X, tree, remove_from="top", delta=0.05)
     assert found.n_levels[found.best] == 1
-    assert found.summary().endswith("Keep 1 level of 2: without the topmost level the tree is better.")
+    assert "\nKeep 1 level of 2: without the topmost level the tree is better.\n" in found.summary()
     kept = score_by_levels(X, tree, remove_from="bottom", delta=0.05)
     assert kept.best == int(np.argmax(kept.scores))
     for short, best in ((1e-14, 1), (1e-10, 0)):  # of scores that are equal to rounding that with the fewest levels
@@ -269,3 +269,27 @@ def test_what_is_said_of_levels_and_cuts_stands_in_its_column():
         kept = [row[name] for name in ("n_levels", "n_clusters", "hqs", "gain", "gain_ci_low", "gain_ci_high")]
         assert told == pytest.approx(kept, abs=6e-5)
     assert best_cut(features(), dendrogram(features())).summary().splitlines()[0].split() == ["clusters", "hqs"]
+
+
+def test_a_flatter_tree_with_a_better_score_comes_with_what_the_score_leaves_out():
+    """Middle clusters that mix their items mislead; without them there are more labels to read at the root."""
+    rng = np.random.default_rng(0)
+    leaf = np.repeat(np.arange(16), 6)
+    X = np.eye(16)[leaf] + rng.random((96, 16)) * 0.1
+    parent = np.r_[96 + leaf, 112 + rng.permutation(np.arange(16) % 4), [116] * 4, -1]
+    tree = Hierarchy(parent, 96)
+    weights = rng.integers(0, 5, 96)
+    for given in ({}, {"sample_weight": weights}, {"sample_size": 40, "random_state": 1}):
+        found = score_by_levels(X, tree, remove_from="top", delta=0.2, **given)
+        assert found.best == 1
+        lengths = [
+            expected_search_length(X, one, delta=0.2, label_cost=1, **given) for one in (tree, found.trees[found.best])
+        ]
+        if "sample_size" not in given:  # trees of another leaf order have another sample
+            assert found.lengths == pytest.approx([one.mean_length for one in lengths], rel=1e-12)
+        said = found.summary()
+        assert "HQS does not charge for breadth" in said
+        assert "The widest node has 4 children in the whole tree, and 16 in this one" in said
+    fits, whole = clean_case()
+    kept = score_by_levels(fits, whole, delta=0.1)
+    assert (kept.lengths, kept.caveats()) == (None, [])

@@ -47,6 +47,7 @@ COMMANDS = {
     "inspect": ["tree.csv", "points.csv"],
     "improve": ["points.csv", "tree.csv"],
     "levels": ["points.csv", "tree.csv"],
+    "features": ["tree.csv", "points.csv"],
     "misfiled": ["points.csv", "tree.csv"],
     "policies": ["points.csv", "tree.csv"],
     "show": ["tree.csv"],

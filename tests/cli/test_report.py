@@ -90,8 +90,31 @@ def test_what_stands_beside_a_score(files, capsys):
     figures = json.loads(capsys.readouterr().out)["appraisal"]
     assert figures["hindsight"] == found.hindsight
     assert figures["shuffled_sd"] is None
-    assert main([*paths, "--sample-size", "9"]) == 0
-    assert "beside it" not in capsys.readouterr().out
+    assert main([*paths, "--sample-size", "9", "--seed", "1"]) == 0
+    out = capsys.readouterr().out
+    sampled = appraise(X, tree, delta=0.05, n_shuffles=0, sample_size=9, random_state=1)
+    assert f"beside it: no tree 0.0000, hindsight {sampled.hindsight:.4f}" in out
+    assert all(sentence in out for sentence in sampled.sentences())
+
+
+def test_every_score_says_which_delta_was_taken_and_warns_at_every_size(files, capsys, monkeypatch):
+    X, tree, folder = files
+    paths = ["score", str(folder / "x.npy"), str(folder / "tree.json")]
+    tree, _ = misplaced(tree, 0, -1)  # a likelihood with a maximum
+    (folder / "tree.json").write_text(tree.to_json(), encoding="utf-8")
+    likely = calibrate_delta(X, tree).delta
+    assert appraise(X, tree, n_shuffles=0).likely_delta == pytest.approx(likely, rel=1e-9)
+    assert main(paths) == 0
+    said = f"(the default, the paper's; the most likely one for where the items are is {likely:.3g})"
+    assert f"delta 0.01 {said}" in capsys.readouterr().out
+    monkeypatch.setattr("pomdp_hier.cli.score._CHEAP", 3)
+    assert main([*paths, "--delta", "9"]) == 0
+    out = capsys.readouterr().out
+    assert "delta 9 (as given; the most likely" in out
+    assert "stop at the root: the score is mostly that of not using the tree" in out
+    assert "shuffled items" not in out
+    assert main([*paths, "--delta", "9", "--shuffles", "0"]) == 0
+    assert "stop at the root" not in capsys.readouterr().out
 
 
 def test_wrong_usage(files, capsys):

@@ -1,0 +1,200 @@
+"""Which features and similarity explain best where the items are: the likelihood of the model of `find_misfiled`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from pomdp_hier._arguments import check_choice, check_level
+from pomdp_hier._intervals import mean_interval
+from pomdp_hier._text import brief, counted
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.items import item_features
+from pomdp_hier.features.validation import Features, row_pieces
+from pomdp_hier.filing.misfiled import find_misfiled
+from pomdp_hier.filing.result import LEAST_AUC, LEAST_GAIN
+from pomdp_hier.hierarchy.tree import Hierarchy
+
+SIMILARITIES = ("cosine", "negative_euclidean")
+_FAR = 10.0  # of the added column to the length of the rows: from there, cosines are squared distances to 1 %
+_SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class FeatureFit:
+    """How well one set of features explains where the items are, under one similarity.
+
+    Attributes:
+        name: The name of the features.
+        similarity: The similarity.
+        auc: The mean share of the other homes that an item fits less well than its own: 0.5 for random features. An
+            item without features counts as 0.5.
+        gain: The mean log likelihood of the places above that of random ones, in nats per item. An item without
+            features counts as 0.
+        difference: The gain minus the best one.
+        low: Lower end of the interval of the difference, paired by item.
+        high: Upper end.
+        n_without: The number of items without features.
+    """
+
+    name: str
+    similarity: str
+    auc: float
+    gain: float
+    difference: float
+    low: float
+    high: float
+    n_without: int
+
+    @property
+    def verdict(self) -> str:
+        """``"best"``, ``"same"`` (equal for each item), ``"worse"``, or ``"inconclusive"``: perhaps as good."""
+        if self.difference == 0.0 == self.low == self.high:
+            return "best"
+        if max(abs(self.low), abs(self.high)) <= _SAME:
+            return "same"
+        return "worse" if self.high < 0 else "inconclusive"
+
+
+@dataclass(frozen=True)
+class FeatureComparison:
+    """A table of features and similarities, the best first.
+
+    Attributes:
+        rows: One row per set of features and similarity.
+        confidence: The level of the intervals.
+    """
+
+    rows: tuple[FeatureFit, ...]
+    confidence: float
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary per row, with its verdict."""
+        return [asdict(row) | {"verdict": row.verdict} for row in self.rows]
+
+    def sentences(self) -> list[str]:
+        """Return what the table says, as text."""
+        best = self.rows[0]
+        if best.auc < LEAST_AUC or best.gain < LEAST_GAIN:
+            return ["None of these features says much about where the items are: a score by them says little, too."]
+        close = [_called(row) for row in self.rows[1:] if row.verdict != "worse"]
+        beside = f"; not distinguished from it: {', '.join(close)}" if close else ""
+        said = [f"{_called(best)} explains best where the items are{beside}."]
+        if best.n_without:
+            said.append(f"{counted(best.n_without, 'item')} without features there.")
+        return said
+
+    def summary(self) -> str:
+        """Return the table and the sentences as text."""
+        width = max(8, *(len(row.name) for row in self.rows))
+        lines = [f"{'features':<{width}}  {'similarity':<18}{'AUC':>7}{'gain':>9}{'to the best':>13}  interval"]
+        for row in self.rows:
+            beside = "" if row.verdict == "best" else f"[{row.low:+z.4f}, {row.high:+z.4f}] {row.verdict}"
+            lines.append(
+                f"{row.name:<{width}}  {row.similarity:<18}{row.auc:>z7.3f}{row.gain:>z9.4f}{row.difference:>+z13.4f}  "
+                f"{beside}".rstrip()
+            )
+        return "\n".join([*lines, *self.sentences()])
+
+
+def compare_features(
+    features: Mapping[str, Any],
+    hierarchy: Hierarchy,
+    *,
+    similarities: Sequence[str] = ("cosine",),
+    confidence: float = 0.95,
+    progress: bool = False,
+) -> FeatureComparison:
+    """Return which of several sets of features and similarities explain best where the items are.
+
+    A score by features that do not explain the places is a score of the features, not of the tree. The measure is the
+    likelihood of the places under the model of `find_misfiled`, fitted to each set: the gain is the mean log likelihood
+    above that of random places. Each item is left out of the clusters that it is compared with. Differences to the best
+    set are paired by item, with a t interval for further items of the same kinds.
+
+    For ``"negative_euclidean"``, the rows are centred and get one more column, ten times as long as the rows. Cosines
+    are then squared distances, to one percent. Sparse rows are not centred.
+
+    Args:
+        features: Sets of features ``[N, D]`` by name, each as for `find_misfiled`.
+        hierarchy: The tree over the N items.
+        similarities: ``"cosine"``, ``"negative_euclidean"``, or both.
+        confidence: The level of the intervals.
+        progress: Whether to show progress bars.
+
+    Raises:
+        FeatureError: Features are not usable, or their ids do not match those of the items.
+        ParameterError: Features or similarities are missing, or a similarity is unknown.
+
+    Example:
+        >>> import numpy as np
+        >>> tree = Hierarchy.from_paths({f"i{k}": "ab"[k % 2] for k in range(40)})
+        >>> random = np.random.default_rng(0)
+        >>> good = np.eye(2)[np.arange(40) % 2] + random.random((40, 2)) / 4
+        >>> found = compare_features({"noise": random.random((40, 2)), "good": good}, tree)
+        >>> [(row.name, row.verdict) for row in found.rows]
+        [('good', 'best'), ('noise', 'worse')]
+
+    References:
+        Student (1908), The probable error of a mean, Biometrika (the interval of paired differences).
+    """
+    if not isinstance(features, Mapping) or not features:
+        raise ParameterError(f"features: got {brief(features)}; expected features by name, such as {{'text': X}}.")
+    if isinstance(similarities, str) or not similarities:
+        raise ParameterError(f"similarities: got {brief(similarities)}; expected a list, such as ['cosine'].")
+    for similarity in similarities:
+        check_choice("similarities", similarity, SIMILARITIES)
+    check_level("confidence", confidence)
+    found = {}
+    for name, X in features.items():
+        table = item_features(X, hierarchy, "cosine").table
+        for similarity in similarities:
+            rows = table if similarity == "cosine" else by_distance(table)
+            found[str(name), similarity] = find_misfiled(rows, hierarchy, progress=progress)
+    told = {key: np.nan_to_num(one.log_gains) for key, one in found.items()}
+    best = max(told, key=lambda key: float(told[key].mean()))
+    fits = []
+    for key, one in found.items():
+        difference = told[key] - told[best]
+        low, high = mean_interval(difference, confidence)
+        fits.append(
+            FeatureFit(
+                *key,
+                auc=float(np.where(np.isnan(one.ranks), 0.5, one.ranks).mean()),
+                gain=float(told[key].mean()),
+                difference=float(difference.mean()),
+                low=low,
+                high=high,
+                n_without=int((one.n_terms == 0).sum()),
+            )
+        )
+    return FeatureComparison(tuple(sorted(fits, key=lambda fit: -fit.gain)), confidence)
+
+
+def by_distance(table: Features) -> Features:
+    """Return rows whose cosines are squared distances of the given ones, to one percent and up to their scale.
+
+    Example:
+        >>> rows = by_distance(np.array([[0.0], [1.0], [3.0]]))
+        >>> units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        >>> apart = 1 - units @ units.T
+        >>> round(float(apart[1, 2] / apart[0, 1]), 1)  # (3 - 1)**2 / (1 - 0)**2
+        4.0
+    """
+    n_items = table.shape[0]
+    if sp.issparse(table):
+        length = float(np.sqrt(table.multiply(table).sum() / n_items)) or 1.0
+        return sp.csr_matrix(sp.hstack([table, np.full((n_items, 1), _FAR * length)], format="csr"))
+    rows = np.empty((n_items, table.shape[1] + 1))
+    mean = np.mean(table, axis=0, dtype=np.float64)
+    for low, high in row_pieces(n_items, 8 * rows.shape[1]):
+        rows[low:high, :-1] = table[low:high] - mean
+    length = float(np.sqrt(np.einsum("ij,ij->", rows[:, :-1], rows[:, :-1]) / n_items)) or 1.0
+    rows[:, -1] = _FAR * length
+    return rows
+
+
+def _called(row: FeatureFit) -> str:
+    return row.name if row.similarity == "cosine" else f"{row.name} by {row.similarity}"
