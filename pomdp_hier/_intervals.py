@@ -30,43 +30,43 @@ def mean_interval(
     References:
         Student (1908).
     """
-    if weights is not None:
-        n, error = effective_number(weights), weighted_standard_error(values, weights)
-        if math.isnan(error):
-            return math.nan, math.nan
-        mean, half = weighted_mean(values, weights), float(stdtrit(n - 1, (1 + float(confidence)) / 2)) * error + missed
-        return mean - half, mean + half
-    if len(values) < 2:
+    error = standard_error(values, weights)
+    if math.isnan(error):
         return math.nan, math.nan
-    mean, half = float(np.mean(values)), _t_reach(values, confidence) + missed
+    n = len(values) if weights is None else effective_number(weights)
+    mean = float(np.mean(values)) if weights is None else weighted_mean(values, weights)
+    half = _quantile(n, confidence) * error + missed
     return mean - half, mean + half
 
 
-def weighted_standard_error(values: Floats, weights: Floats) -> float:
-    """Return the standard error of a weighted mean of independent values; NaN for an effective number of 1.
+def standard_error(values: Floats, weights: Floats | None = None) -> float:
+    """Return the standard error of a mean of independent values; NaN for one value, or an effective number of 1.
 
-    It is the square root of ``n / (n - 1) sum of p**2 (z - m)**2``, with p the weights over their sum, m the mean, and
-    n the effective number. For equal weights that is ``s / sqrt(n)``.
+    With weights, it is the square root of ``n / (n - 1) sum of p**2 (z - m)**2``. p are the weights over their sum, m
+    is the mean, and n the effective number. For equal weights that is ``s / sqrt(n)``.
 
     Example:
-        >>> round(weighted_standard_error(np.array([0.0, 1.0, 2.0]), np.full(3, 7.0)), 4)
+        >>> round(standard_error(np.array([0.0, 1.0, 2.0])), 4)
+        0.5774
+        >>> round(standard_error(np.array([0.0, 1.0, 2.0]), np.full(3, 7.0)), 4)
         0.5774
 
     References:
         Cochran (1977), *Sampling Techniques*, section 6.4, the variance of a ratio.
     """
-    n = effective_number(weights)
-    if n < 1 + 1e-9:
+    if weights is None:
+        n = len(values)
+        return float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else math.nan
+    effective = effective_number(weights)
+    if effective < 1 + 1e-9:
         return math.nan
     shares = relative_weights(weights) / len(weights)
     squares = math.fsum((shares * (values - weighted_mean(values, weights))) ** 2)
-    return math.sqrt(n / (n - 1) * squares)
+    return math.sqrt(effective / (effective - 1) * squares)
 
 
-def _t_reach(values: Floats, confidence: float) -> float:
-    """Return half the width of the t interval."""
-    n = len(values)
-    return float(stdtrit(n - 1, (1 + float(confidence)) / 2)) * float(np.std(values, ddof=1)) / math.sqrt(n)
+def _quantile(n: float, confidence: float) -> float:
+    return float(stdtrit(n - 1, (1 + float(confidence)) / 2))
 
 
 def unseen(values: Floats, confidence: float, low: float, high: float) -> tuple[float, float]:
@@ -100,7 +100,7 @@ def unseen(values: Floats, confidence: float, low: float, high: float) -> tuple[
     if high == low:
         return 0.0, 0.0
     mean, alpha = float(np.mean(values)), (1 - float(confidence)) / 2
-    t = _t_reach(values, confidence)
+    t = _quantile(len(values), confidence) * standard_error(values)
     shares = (values - low) / (high - low)
     below = mean - low - (high - low) * _gaffke(shares, alpha)
     above = high - mean - (high - low) * _gaffke(1 - shares, alpha)

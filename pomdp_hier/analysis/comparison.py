@@ -11,7 +11,7 @@ import numpy as np
 
 from pomdp_hier._arguments import check_flag, check_integer, check_level, is_one_of, numbered
 from pomdp_hier._arrays import Ints
-from pomdp_hier._intervals import mean_interval, rarest, relative_weights, weighted_standard_error
+from pomdp_hier._intervals import mean_interval, rarest, relative_weights, standard_error
 from pomdp_hier._io.memory import held
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ParameterError
@@ -81,7 +81,6 @@ MEASURES = {
     **APART,
 }
 
-
 _SAME = 1e-9
 
 
@@ -141,11 +140,11 @@ class Comparison:
 
     def __repr__(self) -> str:
         scores = ", ".join(f"{brief(name)}: {self.results[name].score:z.6f}" for name in self.ranking)
-        first = [
+        first = "".join(
             f"; {brief(d.one)} - {brief(d.other)} {d.difference:+z.4f} [{d.low:z.4f}, {d.high:z.4f}]"
-            for d in self.differences
-        ]
-        return f"Comparison({scores}{''.join(first[:3])}{'; ...' if len(first) > 3 else ''})"
+            for d in self.differences[:3]
+        )
+        return f"Comparison({scores}{first}{'; ...' if len(self.differences) > 3 else ''})"
 
     @property
     def ranking(self) -> tuple[str, ...]:
@@ -344,20 +343,15 @@ def paired_differences(results: Mapping[str, ItemScores], confidence: float) -> 
 def paired_difference(one: str, other: str, results: Mapping[str, ItemScores], confidence: float) -> PairedDifference:
     """Return the paired difference of two trees over their scored items."""
     gain = results[one].values - results[other].values
-    n_items, sample, weights = len(gain), results[one].sample, results[one].sample_weight
+    sample, weights = results[one].sample, results[one].sample_weight
     mean = results[one].mean(gain)
     if sample is not None:
         error = sample.standard_error(gain)
         (least, most), (worst, best) = results[one].value_range, results[other].value_range
         low, high = sample.interval(gain, confidence, low=least - best, high=most - worst)
     else:
-        if weights is not None:
-            error = weighted_standard_error(gain, weights)
-        else:
-            error = float(np.std(gain, ddof=1)) / math.sqrt(n_items) if n_items > 1 else float("nan")
-        low, high = mean_interval(gain, confidence, weights=weights)
-        if math.isnan(low):
-            low, high = -math.inf, math.inf
+        error = standard_error(gain, weights)
+        low, high = mean_interval(gain, confidence, weights=weights) if error == error else (-math.inf, math.inf)
     return PairedDifference(
         one=one,
         other=other,
@@ -368,13 +362,6 @@ def paired_difference(one: str, other: str, results: Mapping[str, ItemScores], c
         n_better=int((gain > _SAME).sum()),
         n_worse=int((gain < -_SAME).sum()),
     )
-
-
-def _many(result: HQSResult) -> str:
-    """Return the number of items, or the effective one of weighted items, as text."""
-    if result.sample_weight is None:
-        return counted(result.n_items, "item")
-    return f"an effective number of {result.effective_items:z,.1f} items"
 
 
 def _table(title: str, rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[str]:
@@ -399,7 +386,7 @@ def _in_words(found: Comparison) -> Iterator[str]:
         share = rarest(result.effective_items, found.confidence)
         yield (
             "The intervals are for further items of the same kinds; a kind with a share of up to "
-            f"{share:z.2%} may be missing from {_many(result)}."
+            f"{share:z.2%} may be missing from {result.counted_items}."
         )
 
 

@@ -21,7 +21,7 @@ from pomdp_hier.hqs.inputs import Prepared, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import oracle_value, score
-from pomdp_hier.hqs.search_length import search_length, shown_length
+from pomdp_hier.hqs.search_length import shown_length
 from pomdp_hier.hqs.settings import Run
 
 Side = Literal["bottom", "top"]
@@ -186,12 +186,7 @@ def score_by_levels(
     )
     if scores.best == 0:
         return scores
-    known = settings | {"delta": scores.results[0].config["delta"], "progress": False}
-    prepared, *_ = opened(X, hierarchy, known, warn=False)
-    whole_length, flat_length = (
-        search_length(prepared.on(trees[k]), Run(), Sampling(), 1.0, scores.results[k]).mean_length
-        for k in (0, scores.best)
-    )
+    whole_length, flat_length = (found.search_lengths[str(steps[k])].mean_length for k in (0, scores.best))
     return replace(scores, lengths=(whole_length, flat_length))
 
 

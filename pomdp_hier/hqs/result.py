@@ -14,6 +14,7 @@ from pomdp_hier._arguments import check_level
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._imports import as_frame
 from pomdp_hier._intervals import effective_number, weighted_mean
+from pomdp_hier._text import counted
 from pomdp_hier.hqs.sampling import Sample
 
 
@@ -53,6 +54,13 @@ class ItemScores:
     def effective_items(self) -> float:
         """The effective number of scored items: n without weights, fewer where some of them carry the mean."""
         return float(self.n_sampled) if self.sample_weight is None else effective_number(self.sample_weight)
+
+    @property
+    def counted_items(self) -> str:
+        """The number of items, or the effective number of weighted ones, as text."""
+        if self.sample_weight is None:
+            return counted(self.n_items, "item")
+        return f"an effective number of {self.effective_items:z,.1f} items"
 
     @property
     def estimate(self) -> float:

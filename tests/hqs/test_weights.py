@@ -18,7 +18,7 @@ from pomdp_hier import (
     hqs_score,
     load_features,
 )
-from pomdp_hier._intervals import effective_number, mean_interval, weighted_mean, weighted_standard_error
+from pomdp_hier._intervals import effective_number, mean_interval, standard_error, weighted_mean
 from pomdp_hier.analysis import (
     apply_moves,
     best_cut,
@@ -122,10 +122,10 @@ def test_comparisons_weigh_means_and_use_the_effective_number_of_items():
 def test_formulas_of_weighted_means_become_those_of_equal_weights():
     values = np.random.default_rng(1).random(9)
     assert mean_interval(values, 0.9, weights=np.full(9, 3.5)) == pytest.approx(mean_interval(values, 0.9), abs=1e-14)
-    assert weighted_standard_error(values, np.ones(9)) == pytest.approx(values.std(ddof=1) / 3, rel=1e-13)
+    assert standard_error(values, np.ones(9)) == pytest.approx(values.std(ddof=1) / 3, rel=1e-13)
     assert effective_number(np.array([2.0, 2.0, 0.0, 2.0])) == pytest.approx(3.0)
     assert weighted_mean(values, np.eye(9)[4] * 1e-300) == values[4]
-    assert math.isnan(weighted_standard_error(values, np.eye(9)[4]))
+    assert math.isnan(standard_error(values, np.eye(9)[4]))
 
 
 @pytest.mark.parametrize("weights", [np.full(N, 0.1), np.ones(N, dtype=int), dict.fromkeys(range(N), 7), [True] * N])
