@@ -16,7 +16,7 @@ from pomdp_hier.distributed import evaluate_distributed
 from pomdp_hier.errors import Setting
 from pomdp_hier.features import text_features
 from pomdp_hier.features.affinity import affinity
-from pomdp_hier.filing import find_misfiled
+from pomdp_hier.filing import compare_features, find_misfiled
 from pomdp_hier.filing.result import MisfiledItems
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs import search_problem
@@ -161,6 +161,7 @@ CALLS = {
     "improve": (evaluate, improve),
     "compare": (evaluate, compare),
     "levels": (evaluate, score_by_levels, best_cut),
+    "features": (compare_features,),
     "inspect": (evaluate, appraise),
     "policies": (evaluate, compare_search_policies),
     "show": (Hierarchy.to_text,),
@@ -180,6 +181,7 @@ OTHERWISE = {
     ("compare", "no_measures"): "measures",
     ("policies", "policy"): "policies",
     ("improve", "all"): "sound_only",
+    ("features", "similarity"): "similarities",
 }
 
 
