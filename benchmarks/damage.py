@@ -5,6 +5,9 @@ items has moved, and the tree is scored under each policy. One would like every 
 searcher who no longer trusts a bad branch stops above it, and that is worth more than being misled, and damage to a
 cluster that draws others' searchers away sets them right. Each figure is a mean over repeats; a rise or a fall counts
 where it is more than two standard errors.
+
+A second table compares HQS with the expected search length, whose searcher may go back: the items are permuted in
+growing shares, at three temperatures, and each series is checked for rises. ``--figure FILE`` draws it.
 """
 
 import argparse
@@ -25,9 +28,12 @@ from pomdp_hier.features.loading import load_features
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import calibrate_delta
 from pomdp_hier.hqs.score import evaluate
+from pomdp_hier.hqs.search_length import expected_search_length
+from pomdp_hier.report.elements import BLUE, ORANGE
 
 POLICIES = ("one-step", "optimal", "descend", "hindsight")
 DELTA = 0.005
+TENTHS = tuple(k / 10 for k in range(11))
 
 
 @dataclass(frozen=True)
@@ -154,6 +160,87 @@ def study(case: str, X: Any, tree: Hierarchy, shares: tuple[float, ...], repeats
                     yield Row(case, damage, delta, policy, share, mean, error, root, change, better, verdict)
 
 
+@dataclass(frozen=True)
+class Point:
+    """Both scores at one case, temperature and share of permuted items: means, and standard errors over repeats."""
+
+    case: str
+    delta: float
+    share: float
+    hqs: float
+    hqs_error: float
+    search_length: float
+    search_length_error: float
+
+
+@dataclass(frozen=True)
+class Series:
+    """One case and temperature: how many of the repeats fall at every share of damage, by each score."""
+
+    case: str
+    delta: float
+    points: list[Point]
+    repeats: int
+    hqs_falls: int
+    search_length_falls: int
+
+
+def permuted_in_order(tree: Hierarchy, order: np.ndarray, share: float, rng: np.random.Generator) -> Hierarchy:
+    """The tree with the first items of an order permuted among themselves: a larger share includes a smaller one."""
+    chosen = order[: round(share * tree.n_items)]
+    items = np.arange(tree.n_items)
+    items[chosen] = rng.permutation(chosen)
+    return tree.permuted(items)
+
+
+def both_scores(
+    case: str, X: Any, tree: Hierarchy, shares: tuple[float, ...], repeats: int, seed: int
+) -> Iterator[Series]:
+    """Score a tree under a growing share of permuted items, by HQS and by the expected search length."""
+    damaged = {}
+    for k in range(repeats):
+        order = np.random.default_rng((seed, k)).permutation(tree.n_items)
+        damaged[k] = [permuted_in_order(tree, order, share, np.random.default_rng((seed, k, 1))) for share in shares]
+    for delta in (0.01, 0.03, calibrate_delta(X, tree).delta):
+        hqs, lengths = np.empty((repeats, len(shares))), np.empty((repeats, len(shares)))
+        for k, trees in damaged.items():
+            for j, each in enumerate(trees):
+                hqs[k, j] = evaluate(X, each, delta=delta).score
+                lengths[k, j] = expected_search_length(X, each, delta=delta).score
+        errors = [scores.std(axis=0, ddof=1) / np.sqrt(repeats) for scores in (hqs, lengths)]
+        columns = zip(shares, hqs.mean(axis=0), errors[0], lengths.mean(axis=0), errors[1], strict=True)
+        points = [Point(case, delta, share, *map(float, figures)) for share, *figures in columns]
+        falls = [int((np.diff(scores, axis=1) < 0).all(axis=1).sum()) for scores in (hqs, lengths)]
+        yield Series(case, delta, points, repeats, *falls)
+
+
+def draw(series: list[Series], path: Path) -> None:
+    """Draw both scores against the share of permuted items, one panel per case, at the calibrated temperature."""
+    from matplotlib.figure import Figure
+
+    last = {one.case: one for one in series}  # the calibrated temperature comes last
+    figure = Figure(figsize=(3.1 * len(last), 2.9), layout="constrained")
+    axes = figure.subplots(1, len(last), sharey=True, squeeze=False)[0]
+    for ax, (case, one) in zip(axes, last.items(), strict=True):
+        shares = [100 * point.share for point in one.points]
+        for name, colour, marker in (("search_length", BLUE, "o"), ("hqs", ORANGE, "s")):
+            means = [getattr(point, name) for point in one.points]
+            errors = [2 * getattr(point, f"{name}_error") for point in one.points]
+            ax.errorbar(shares, means, yerr=errors, color=colour, marker=marker, markersize=4, linewidth=1.6)
+        ax.axhline(0, color="#888888", linewidth=0.8)
+        title = "made catalogue" if case == "lure" else case
+        ax.set_title(f"{title}, delta {one.delta:.2g}", fontsize=10)
+        ax.set_xlabel("items shuffled, %")
+        ax.spines[["top", "right"]].set_visible(False)
+    first = next(iter(last.values())).points
+    axes[0].set_ylabel("score")
+    at = len(first) // 2
+    for name, text, colour in (("search_length", "search length score", BLUE), ("hqs", "HQS", ORANGE)):
+        height = getattr(first[at], name)
+        axes[0].annotate(text, (100 * first[at].share, height), (4, 8), textcoords="offset points", color=colour)
+    figure.savefig(path, dpi=150)
+
+
 def at_root(result: Any) -> float:
     """The share of the searches that stop at the root."""
     return float((result.stop_levels == 0).mean())
@@ -183,6 +270,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small trees, few repeats")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
     parser.add_argument("--repeats", type=int, metavar="N", help="damaged trees a share (default: 8, quick 3)")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw both scores under growing damage")
+    parser.add_argument("--only", action="append", metavar="CASE", help="this case alone; repeat it for several")
+    parser.add_argument("--both-only", action="store_true", help="the second table alone")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the damage (default: 0)")
     parser.add_argument(
         "--case",
@@ -207,12 +297,14 @@ def main(argv: list[str] | None = None) -> int:
         del cases["digits"]
     for name, features, tree in options.case:
         cases[name] = lambda features=features, tree=tree: _read(features, tree)
+    if options.only:
+        cases = {name: cases[name] for name in options.only}
     rows: list[Row] = []
     heads = f"{'share':>6}{'HQS':>9}{'+-':>8}{'at root':>9}{'change':>9}{'better':>8}"
     print(f"{'case':<18}{'damage':<15}{'delta':>8} {'policy':<12}{heads}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        for name, make in cases.items():
+        for name, make in {} if options.both_only else cases.items():
             for row in study(name, *make(), shares, repeats, options.seed):
                 rows.append(row)
                 print(
@@ -221,12 +313,32 @@ def main(argv: list[str] | None = None) -> int:
                     f"{row.better:>8.0%} {row.verdict}",
                     flush=True,
                 )
-    words = list(findings(rows))
+    words = list(findings(rows)) if rows else []
     print("\n" + "\n".join(words))
+    steps = (0.0, 0.5, 1.0) if options.quick else TENTHS
+    series = list(compared(cases, steps, repeats, options.seed))
+    if options.figure:
+        draw(series, options.figure)
     if options.json:
-        content = {"rows": [asdict(row) for row in rows], "findings": words}
+        content = {"rows": [asdict(row) for row in rows], "findings": words, "series": [asdict(one) for one in series]}
         options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return 0
+
+
+def compared(
+    cases: dict[str, Callable[[], tuple[Any, Hierarchy]]], shares: tuple[float, ...], repeats: int, seed: int
+) -> Iterator[Series]:
+    """Print and yield both scores of every case, with the number of series that fall at every step."""
+    heads = "".join(f"{share:>8.0%}" for share in shares)
+    print(f"\nboth scores, {repeats} series each\n{'case':<18}{'delta':>8} {'score':<14}{heads}  falls at every step")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        for name, make in cases.items():
+            for one in both_scores(name, *make(), shares, repeats, seed):
+                for score, falls in (("hqs", one.hqs_falls), ("search_length", one.search_length_falls)):
+                    figures = "".join(f"{getattr(point, score):>8.3f}" for point in one.points)
+                    print(f"{name:<18}{one.delta:>8.3g} {score:<14}{figures}  {falls} of {repeats}", flush=True)
+                yield one
 
 
 def _read(features: str, tree: str) -> tuple[Any, Hierarchy]:

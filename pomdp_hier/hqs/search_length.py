@@ -29,6 +29,13 @@ QUESTIONS = {
 }
 """The question that each score answers, for all pages that show several of them."""
 
+PEOPLE = (
+    "In 76,159 recorded games of people looking for articles, the guidance predicted their choices at every level. An "
+    "article's HQS did not predict who failed to find it. Its search length score did, weakly, and not more than its "
+    "similarity to its own category. People followed links, and the category tree was not theirs."
+)
+"""What was shown with people, and what was not."""
+
 _MOST = 1e100
 
 
@@ -181,6 +188,9 @@ def expected_search_length(
     ``E_x - 1`` is Cooper's expected search length, the number of irrelevant items seen before the relevant one, and the
     value is his reduction factor. He takes the expectation within one weak order. Here it is over the random orders of
     the searcher.
+
+    An item's value had the right sign with people's failures to find it: a rank correlation of -0.158, in 76,159
+    recorded games. The cosine to the own category did as well. People followed links, and the tree was not theirs.
 
     Without label cost, depth and breadth are free: use that to compare guidance on one tree. To compare trees of
     different shape, use ``label_cost=1``. The value of one item alone is 0.

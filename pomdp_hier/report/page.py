@@ -20,6 +20,7 @@ from pomdp_hier.analysis.baselines import Appraisal
 from pomdp_hier.analysis.diagnosis import Diagnosis, require_diagnosis
 from pomdp_hier.analysis.moves import Move
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.hqs.search_length import PEOPLE
 from pomdp_hier.improvement.result import Improvement
 from pomdp_hier.report.elements import Html, asset, element, filled, joined, script_data
 from pomdp_hier.report.page_data import (
@@ -182,7 +183,7 @@ def _at(value: float) -> str:
 
 _MEANING = (
     "Hindsight: searchers follow the similarities and stop at the best node. "
-    "Perfect guidance: they enter the correct child each time, down to the leaf clusters."
+    "Perfect guidance: they enter the correct child each time, down to the leaf clusters. " + PEOPLE
 )
 
 
