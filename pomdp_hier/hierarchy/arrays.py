@@ -20,16 +20,7 @@ _LONGEST_RANGE = 10_000_000  # a longer one holds nothing, but would fill the me
 
 
 def dense(what: str, values: Any) -> Any:
-    """Return the values, iterators as lists.
-
-    Raises:
-        ParameterError: An array is sparse, masked or without dimensions, a range is too long for a list, or an iterator
-            has more than 20 million values or needs more than half of the memory that is left.
-
-    Example:
-        >>> dense("edges", [(0, 1)])
-        [(0, 1)]
-    """
+    """Return the values, iterators as lists."""
     hides = hasattr(values, "tocsr") or isinstance(values, np.ma.MaskedArray)
     if hides or (isinstance(values, np.ndarray) and not values.ndim):
         remedy = "expected a dense array. Give .toarray(), or a list." if hides else "expected a list."
@@ -40,12 +31,7 @@ def dense(what: str, values: Any) -> Any:
 
 
 def is_row(value: object) -> bool:
-    """Return whether a value can be read as a list; text, dictionaries, iterators and very long ranges cannot.
-
-    Example:
-        >>> is_row([1, 2]), is_row(range(3)), is_row("ab"), is_row(np.array(1)), is_row(range(10**12))
-        (True, True, False, False, False)
-    """
+    """Return whether a value can be read as a list; text, dictionaries, iterators and very long ranges cannot."""
     listable = (
         isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)) and hasattr(value, "__len__")
     )
@@ -57,15 +43,7 @@ def _is_long_range(value: object) -> bool:
 
 
 def as_text(where: str, value: object) -> str:
-    """Return an id or a name as text.
-
-    Raises:
-        ParameterError: Python cannot write it: an integer of too many digits, or lists a thousand deep.
-
-    Example:
-        >>> as_text("items", 3)
-        '3'
-    """
+    """Return an id or a name as text."""
     try:
         return str(value)
     except (ValueError, RecursionError):
@@ -73,15 +51,7 @@ def as_text(where: str, value: object) -> str:
 
 
 def as_ids(name: str, values: Any) -> tuple[Hashable, ...]:
-    """Return a list, array or column of ids as a tuple.
-
-    Raises:
-        ParameterError: The value is not a list, or an id in it is not hashable.
-
-    Example:
-        >>> as_ids("items", ["a", 1])
-        ('a', 1)
-    """
+    """Return a list, array or column of ids as a tuple."""
     values = dense(name, values)
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise unexpected(name, values, "a list of ids")
@@ -117,12 +87,7 @@ def _jumps(parent: Ints) -> Iterator[Ints]:
 
 
 def sum_to_root(parent: Ints, values: Ints) -> Ints:
-    """Return the sum of ``values`` over the path from each node to its root, both included.
-
-    Example:
-        >>> sum_to_root(np.array([2, 2, -1]), np.array([1, 1, 1]))
-        array([2, 2, 1])
-    """
+    """Return the sum of ``values`` over the path from each node to its root, both included."""
     total = np.append(values, 0)
     for jump in _jumps(parent):
         total += total[jump]
@@ -130,12 +95,7 @@ def sum_to_root(parent: Ints, values: Ints) -> Ints:
 
 
 def sum_below(parent: Ints, values: Ints) -> Ints:
-    """Return the sum of ``values`` over each node's subtree, the node included.
-
-    Example:
-        >>> sum_below(np.array([2, 2, -1]), np.array([1, 1, 0]))
-        array([1, 1, 2])
-    """
+    """Return the sum of ``values`` over each node's subtree, the node included."""
     total = np.append(values, 0).astype(np.float64)  # bincount adds in float64: exact below 2**53
     for jump in _jumps(parent):
         total += np.bincount(jump, weights=total, minlength=total.size)
@@ -144,12 +104,7 @@ def sum_below(parent: Ints, values: Ints) -> Ints:
 
 
 def min_below(parent: Ints, values: Ints) -> Ints:
-    """Return the least of ``values`` over each node's subtree, the node included.
-
-    Example:
-        >>> min_below(np.array([2, 2, -1]), np.array([4, 3, 9]))
-        array([4, 3, 3])
-    """
+    """Return the least of ``values`` over each node's subtree, the node included."""
     least = np.append(values, np.iinfo(np.int64).max)
     for jump in _jumps(parent):
         np.minimum.at(least, jump, least.copy())
@@ -165,12 +120,7 @@ def cycle_error(names: Sequence[object]) -> HierarchyError:
 
 
 def cycle_through(parent: Ints) -> list[int]:
-    """Return the nodes of one cycle, each followed by its parent, or an empty list.
-
-    Example:
-        >>> cycle_through(np.array([1, 2, 1, -1]))
-        [1, 2]
-    """
+    """Return the nodes of one cycle, each followed by its parent, or an empty list."""
     n = parent.size
     jump = np.append(np.where(parent < 0, n, parent), n)
     for _ in range(n.bit_length() + 1):
@@ -188,11 +138,7 @@ def cycle_through(parent: Ints) -> list[int]:
 
 
 def integer_row(values: ArrayLike, what: str) -> Ints:
-    """Return the values as a row of integers.
-
-    Raises:
-        HierarchyError: They are something else.
-    """
+    """Return the values as a row of integers."""
     try:
         numbers = np.asarray(dense(what, values))
     except ValueError as error:

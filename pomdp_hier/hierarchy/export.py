@@ -107,11 +107,7 @@ class ExportedTree(FlatTree):
 
 
 def _written(text: str, path: str | os.PathLike[str] | None) -> str:
-    """Return the text, after writing it to the path if one is given.
-
-    Raises:
-        ParameterError: A name cannot be written as UTF-8, or the path is something else.
-    """
+    """Return the text, after writing it to the path if one is given."""
     if path is None:
         return text
     if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):

@@ -466,14 +466,7 @@ class FlatTree:
 
 
 def require_hierarchy(hierarchy: object) -> None:
-    """Raise an error unless the value is a tree, and not a file name or a linkage matrix.
-
-    Raises:
-        HierarchyError: The value is something else.
-
-    Example:
-        >>> require_hierarchy(FlatTree([2, 2, -1], 2))
-    """
+    """Raise an error unless the value is a tree, and not a file name or a linkage matrix."""
     if not isinstance(hierarchy, FlatTree):
         raise HierarchyError(
             f"hierarchy: got {brief(hierarchy)}; expected a Hierarchy. Build one with Hierarchy.from_paths, "

@@ -48,8 +48,6 @@ class Hierarchy(ExportedTree):
     def _from_arrays(cls, arrays: TreeArrays, singletons: bool | None, add_root: bool = False) -> Self:
         """Return the checked tree, and issue its warnings as one."""
         check_flag("add_root", add_root)
-        if singletons is not None:
-            check_flag("singletons", singletons)
         if add_root:
             arrays = with_added_root(arrays)
         tree = object.__new__(cls)

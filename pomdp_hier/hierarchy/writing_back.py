@@ -240,9 +240,6 @@ def links_like(tree: Hierarchy, source: str, form: str, columns: dict[str, Any],
         form: ``"parents"`` or ``"edges"``.
         columns: The reader's options for the columns.
         before: The original tree.
-
-    Raises:
-        HierarchyError: Such a table cannot hold the tree.
     """
     sheet = Sheet.of(source, columns.get("delimiter"), header=columns.get("header", True))
     table = sheet.table
@@ -273,11 +270,7 @@ def links_like(tree: Hierarchy, source: str, form: str, columns: dict[str, Any],
 
 
 def ids_of(tree: Hierarchy, what: str, items: bool = False) -> list[str | None]:
-    """Return each node's id as text, None for a root that has none.
-
-    Raises:
-        HierarchyError: Two nodes have one id.
-    """
+    """Return each node's id as text, None for a root that has none."""
     labels: Sequence[Hashable] = range(tree.n_nodes) if tree.labels is None else tree.labels
     ids = [None if label is None else label_text(label) for label in labels]
     told = [name for name in (ids[: tree.n_items] if items else ids) if name is not None]
@@ -296,9 +289,6 @@ def paths_like(tree: Hierarchy, text: str, how: PathFormat) -> str:
         tree: The tree.
         text: The source.
         how: The reader's options.
-
-    Raises:
-        HierarchyError: Paths cannot hold the tree.
     """
     kind = source_kind(text, how)
     if kind == "table":
@@ -338,11 +328,7 @@ def paths_like(tree: Hierarchy, text: str, how: PathFormat) -> str:
 
 
 def _new_paths(tree: Hierarchy, rows: PathRows, how: PathFormat) -> dict[int, list[str] | None]:
-    """Return the new path of each row whose item or category has moved, ``None`` for a removed one.
-
-    Raises:
-        HierarchyError: Two categories would have one path, or an item none.
-    """
+    """Return the new path of each row whose item or category has moved, ``None`` for a removed one."""
     labels: Sequence[Hashable] = range(tree.n_nodes) if tree.labels is None else tree.labels
     in_category = rows.end_in_category(how)
     if in_category:

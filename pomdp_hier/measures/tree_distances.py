@@ -37,14 +37,6 @@ def aligned(hierarchy: Hierarchy, other: Hierarchy, what: str) -> Hierarchy:
         hierarchy: A hierarchy.
         other: Another one over the same items.
         what: The comparison, for the error.
-
-    Raises:
-        HierarchyError: One of the two is not a hierarchy, or they are not over the same items.
-
-    Example:
-        >>> hierarchy, other = Hierarchy.from_newick("((a,b),(c,d));"), Hierarchy.from_newick("((b,d),(a,c));")
-        >>> aligned(hierarchy, other, "this").item_labels, aligned(hierarchy, other, "this").items(5).tolist()
-        (('a', 'b', 'c', 'd'), [1, 3])
     """
     numbers = item_numbers(hierarchy, other, what)
     return other if numbers is None else other.permuted(numbers, with_labels=True)
@@ -71,15 +63,6 @@ def item_numbers(
         names: The names of the two trees, for the error.
         by_number: How the caller compares trees by number, for the error.
         error: The class of the error.
-
-    Raises:
-        HierarchyError: One of the two is not a hierarchy.
-        PomdpHierError: They are not over the same items; of the class ``error``.
-
-    Example:
-        >>> hierarchy, other = Hierarchy.from_newick("((a,b),(c,d));"), Hierarchy.from_newick("((b,d),(a,c));")
-        >>> item_numbers(hierarchy, other, "this").tolist()
-        [1, 3, 0, 2]
     """
     require_hierarchy(hierarchy)
     require_hierarchy(other)

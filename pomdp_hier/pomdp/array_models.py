@@ -178,11 +178,7 @@ class ArrayReward(ListedReward):
 
 
 def floats(array: NDArray[Any], where: str) -> Floats:
-    """Return the array in float64.
-
-    Raises:
-        ModelError: An entry is symbolic or too large; the message begins with ``where``.
-    """
+    """Return the array in float64."""
     if array.dtype != object:
         return array.astype(np.float64)
     return np.array([as_float(value, where) for value in array.flat], dtype=np.float64).reshape(array.shape)

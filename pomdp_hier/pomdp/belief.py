@@ -241,10 +241,6 @@ def histogram(distribution: pomdp_py.GenerativeDistribution) -> Mapping[Any, Num
     """Return the probabilities with which a distribution of pomdp-py samples its values.
 
     The sampler of weighted particles adds up the particles of one value; their ``get_histogram`` takes the mean.
-
-    Example:
-        >>> histogram(pomdp_py.WeightedParticles([("a", 1), ("b", 2), ("a", 1)]))
-        {'a': 0.5, 'b': 0.5}
     """
     if isinstance(distribution, pomdp_py.WeightedParticles) and not isinstance(distribution, pomdp_py.Particles):
         return Belief.normalized(distribution.particles).get_histogram()
@@ -266,13 +262,6 @@ def as_belief(belief: Any, tolerance: float = MASS_TOLERANCE) -> Belief:
     Args:
         belief: What was given as a belief.
         tolerance: The largest distance from 1 of the sum of a mapping.
-
-    Raises:
-        ModelError: It is neither, or its probabilities do not sum to 1.
-
-    Example:
-        >>> as_belief({"left": 0.5, "right": 0.5})["left"]
-        0.5
     """
     if isinstance(belief, Belief):
         return belief

@@ -439,11 +439,7 @@ class CorePOMDP:
         return tuple(self.joint(self.as_belief(belief), action))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Return the state for `pickle`.
-
-        Raises:
-            ModelError: A function of the problem cannot be pickled.
-        """
+        """Return the state for `pickle`."""
         functions = {"terminal": self._is_terminal, "legal_actions": self._legal}
         functions["belief_reward"] = None if self._belief_reward is None else self._belief_reward.call
         for name in ("transition", "observation", "reward_model"):
@@ -485,11 +481,7 @@ def evidence_of(row: Mapping[Any, Number], simplify: Simplify | None = None) -> 
 def bayes_posterior(
     problem: CorePOMDP, belief: Belief, action: Any, observation: Any, simplify: Simplify | None = None
 ) -> Belief:
-    """Return the posterior by Bayes' rule after the action and the observation.
-
-    Raises:
-        ImpossibleObservationError: ``Pr(o | b, a)`` is 0.
-    """
+    """Return the posterior by Bayes' rule after the action and the observation."""
     row = joint_row(problem, belief, action, observation)
     normaliser = evidence_of(row, simplify)
     if normaliser == 0:

@@ -33,15 +33,6 @@ def asked(location: Callable[[], str], remedy: str, function: Callable[..., Any]
         remedy: What to do if the function cannot be changed.
         function: The function.
         arguments: Its arguments.
-
-    Raises:
-        ModelError: The function raised.
-
-    Example:
-        >>> asked(lambda: "transition from 'a'", "pass states=[...]", lambda s: s.x, "a")
-        Traceback (most recent call last):
-        ...
-        pomdp_hier.errors.ModelError: transition from 'a': got AttributeError from <lambda> (...); ...
     """
     try:
         return function(*arguments)

@@ -214,11 +214,7 @@ class ProblemAgent(pomdp_py.Agent):
         self.problem = problem
 
     def update(self, real_action: Any, real_observation: Any) -> None:
-        """Append to the history, and update the belief by Bayes' rule.
-
-        Raises:
-            ImpossibleObservationError: The observation has probability 0.
-        """
+        """Append to the history, and update the belief by Bayes' rule."""
         belief = Belief({unwrapped(s): p for s, p in self.belief.items()}, tolerance=self.problem.belief_tolerance)
         posterior = _posterior(self.problem, belief, unwrapped(real_action), unwrapped(real_observation))
         self.set_belief(Belief({bridged_state(s): p for s, p in posterior.items()}))

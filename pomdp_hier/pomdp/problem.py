@@ -444,17 +444,7 @@ class POMDP(CorePOMDP):
 
 
 def require_problem(problem: object, where: str) -> None:
-    """Raise an error unless the value is a `POMDP`.
-
-    Raises:
-        ModelError: It is something else.
-
-    Example:
-        >>> require_problem([1, 2], "check_problem")
-        Traceback (most recent call last):
-        ...
-        pomdp_hier.errors.ModelError: check_problem: got [1, 2]; expected a POMDP. Make one with POMDP(...) or ...
-    """
+    """Raise an error unless the value is a `POMDP`."""
     if not isinstance(problem, POMDP):
         raise ModelError(
             f"{where}: got {brief(problem)}; expected a POMDP. Make one with POMDP(...) or read_pomdp(...)."

@@ -157,19 +157,7 @@ def bind(what: str, function: Callable[..., Any], signature: Signature | None = 
 
 
 def required_order(what: str, method: Callable[..., Any]) -> int:
-    """Return the number of arguments of a method, which must have the documented order.
-
-    Raises:
-        ModelError: The parameters have another order, no reading, or more than one.
-
-    Example:
-        >>> class Sensor:
-        ...     def distribution(self, s, a, next_state): ...
-        >>> required_order("observation", Sensor().distribution)
-        Traceback (most recent call last):
-        ...
-        pomdp_hier.errors.ModelError: observation: got (s, a, next_state); expected (next_state, action[, state]). Write the parameters of distribution in this order.
-    """  # noqa: E501
+    """Return the number of arguments of a method, which must have the documented order."""
     bound = bind(what, method)
     if bound.call is not method:
         wanted = SIGNATURES[what]
@@ -187,9 +175,6 @@ def require_pickled(functions: Mapping[str, Any]) -> None:
 
     Args:
         functions: Functions and classes by argument name.
-
-    Raises:
-        ModelError: The function cannot be pickled.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -131,12 +131,7 @@ def bridged_observation(value: Any) -> pomdp_py.Observation:
 
 
 def unwrapped(value: Any) -> Any:
-    """Return the value inside a wrapped state, action or observation; other values unchanged.
-
-    Example:
-        >>> unwrapped(BridgedAction("listen")), BridgedAction("listen") == "listen"
-        ('listen', True)
-    """
+    """Return the value inside a wrapped state, action or observation; other values unchanged."""
     return value.value if isinstance(value, _Bridged) else value
 
 
@@ -146,13 +141,6 @@ def seeded_random(seed: int | None) -> Iterator[None]:
 
     Args:
         seed: Any integer; ``None`` seeds from the operating system.
-
-    Example:
-        >>> with seeded_random(1):
-        ...     first = random.random()
-        >>> with seeded_random(1):
-        ...     random.random() == first
-        True
     """
     before = random.getstate()
     random.seed(seed)
@@ -166,12 +154,7 @@ _MOST_COMPARED = 10_000
 
 
 def nearest(value: Any, known: Iterable[Any]) -> str:
-    """Return text with the known name that is most similar to an unknown one, or an empty text.
-
-    Example:
-        >>> nearest("lisen", ["listen", "open"]), nearest(3, ["listen", "open"])
-        ("the nearest name, 'listen'", '')
-    """
+    """Return text with the known name that is most similar to an unknown one, or an empty text."""
     if not isinstance(value, str):
         return ""
     close = get_close_matches(value, [name for name in islice(known, _MOST_COMPARED) if isinstance(name, str)], n=1)
@@ -184,9 +167,6 @@ def require_action(action: Any, known: Collection[Any]) -> None:
     Args:
         action: The given action.
         known: The problem's actions, as a set or a dict.
-
-    Raises:
-        ModelError: It is not among them.
 
     Example:
         >>> require_action("lisen", frozenset(["listen"]))
@@ -207,17 +187,7 @@ def require_action(action: Any, known: Collection[Any]) -> None:
 
 
 def require_observation(observation: Any) -> None:
-    """Raise an error for a value that cannot be hashed; any other observation can have probability 0.
-
-    Raises:
-        ModelError: It cannot be hashed.
-
-    Example:
-        >>> require_observation(["hear-left"])
-        Traceback (most recent call last):
-        ...
-        pomdp_hier.errors.ModelError: observation: got ['hear-left']; expected a value ...
-    """
+    """Raise an error for a value that cannot be hashed; any other observation can have probability 0."""
     try:
         hash(observation)
     except TypeError:
@@ -227,11 +197,7 @@ def require_observation(observation: Any) -> None:
 
 
 def listed_values(name: str, values: Any, expected: str) -> tuple[Any, ...]:
-    """Return the values as a tuple.
-
-    Raises:
-        ModelError: They are not a list, or one of them cannot be hashed.
-    """
+    """Return the values of a list as a tuple; raise for one that cannot be hashed."""
     if (isinstance(values, str) and name in ("terminal", "legal_actions")) or not isinstance(values, Iterable):
         alone = "" if values is None else f" Write [{brief(values)}] for this one alone."
         raise ModelError(f"{name}: got {brief(values)}; expected {expected}.{alone}")
@@ -250,17 +216,7 @@ def listed_values(name: str, values: Any, expected: str) -> tuple[Any, ...]:
 
 
 def distinct(name: str, values: Any, expected: str = "a list of names") -> tuple[Any, ...]:
-    """Return the values as a tuple.
-
-    Raises:
-        ModelError: They are not a list, or one of them is listed twice or cannot be hashed.
-
-    Example:
-        >>> distinct("states", ["left", "left"])
-        Traceback (most recent call last):
-        ...
-        pomdp_hier.errors.ModelError: states: got 'left' twice; expected each name once. Remove one of the two.
-    """
+    """Return the values of a list as a tuple; raise for one that is listed twice or cannot be hashed."""
     listed = listed_values(name, values, expected)
     seen: set[Any] = set()
     for value in listed:

@@ -20,12 +20,7 @@ from pomdp_hier.hierarchy.readers.tables import Table, TreeArrays, is_missing, r
 
 
 def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> TreeArrays:
-    """Return the tree arrays of a linkage matrix ``[N - 1, 2 to 4]``: two nodes, height, number of items.
-
-    Example:
-        >>> read_linkage([[0, 1, 0.5, 2], [3, 2, 0.7, 3]]).parent
-        array([ 3,  3,  4,  4, -1])
-    """
+    """Return the tree arrays of a linkage matrix ``[N - 1, 2 to 4]``: two nodes, height, number of items."""
     if hasattr(Z, "get_left"):
         Z = _merges_of(Z)
     Z = dense("the linkage", Z)
@@ -243,13 +238,7 @@ _COLUMNS = ("Parent_ID", "Child_Left_ID", "Child_Right_ID")
 
 
 def read_bertopic(table: Any, topics: Sequence[int] | None = None) -> TreeArrays:
-    """Return the tree arrays of ``hierarchical_topics(docs)``; with ``topics``, one per document, documents are items.
-
-    Example:
-        >>> rows = [{"Parent_ID": "2", "Child_Left_ID": "0", "Child_Right_ID": "1"}]
-        >>> read_bertopic(rows, topics=[1, 0, 1]).parent
-        array([ 4,  3,  4,  5,  5, -1])
-    """
+    """Return the tree arrays of ``hierarchical_topics(docs)``; with ``topics``, the items are documents."""
     found = read_table(table)
     places = [found.column(name, ()) for name in _COLUMNS if name in found.columns]
     if len(places) < 3:
@@ -277,9 +266,6 @@ def _add_named_topics(table: Table, links: list[tuple[int, int]]) -> list[Note]:
     """Add links to topics that only the column Topics names, below the node of their row; return the warning.
 
     BERTopic omits such topics if several merge at one distance.
-
-    Raises:
-        ReaderError: A child holds a topic that Topics does not name.
     """
     at = table.column(None, ("topics",))
     if at is None:

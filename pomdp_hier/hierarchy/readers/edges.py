@@ -29,11 +29,7 @@ from pomdp_hier.hierarchy.readers.tables import (
 
 
 def link_pairs(pairs: Iterable[object], where: str = "edge", start: int = 0) -> LinkedNodes:
-    """Return the linked nodes of ``(parent, child)`` pairs, in order of appearance; errors count from ``start``.
-
-    Raises:
-        ReaderError: For a wrong pair, or an id that is missing (``None``, NaN) or not hashable.
-    """
+    """Return the linked nodes of ``(parent, child)`` pairs, in order of appearance; errors count from ``start``."""
     if not hasattr(pairs, "__iter__") or isinstance(pairs, (str, bytes, dict)):
         raise ReaderError(f"{where}s: got {brief(pairs)}; expected pairs (parent, child). Give a list of pairs.")
     rows = [
@@ -83,12 +79,7 @@ def read_edges(
     delimiter: str | None = None,
     header: bool = True,
 ) -> TreeArrays:
-    """Return the tree arrays of ``(parent, child)`` pairs, or of a table of them.
-
-    Example:
-        >>> read_edges([("r", "a"), ("r", "b")], Join()).labels
-        ['a', 'b', 'r']
-    """
+    """Return the tree arrays of ``(parent, child)`` pairs, or of a table of them."""
     check_flag("header", header)
     edges = dense("the edges", edges)
     if is_table(edges):
@@ -110,12 +101,7 @@ def read_edges(
 
 
 def read_networkx(graph: "nx.DiGraph[Any]", join: Join) -> TreeArrays:
-    """Return the tree arrays of a directed graph, including nodes without edges.
-
-    Example:
-        >>> read_networkx(nx.DiGraph([("r", "a"), ("r", "b")]), Join()).labels
-        ['a', 'b', 'r']
-    """
+    """Return the tree arrays of a directed graph, including nodes without edges."""
     if not isinstance(graph, nx.Graph) or not graph.is_directed():
         raise ReaderError(
             f"graph: got {type(graph).__name__}; expected a DiGraph with edges from parent to child. Direct an "

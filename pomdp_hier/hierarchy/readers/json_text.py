@@ -23,11 +23,7 @@ _KEYS = ("children", "edges", "n_items", "n_leaves", "items", "labels", "singlet
 
 
 def parse_json(source: TextSource | Any) -> Any:
-    """Return the value of JSON text or a JSON file; a parsed value is returned unchanged.
-
-    Raises:
-        ReaderError: The text is not JSON; the message gives line and column.
-    """
+    """Return the value of JSON text or a JSON file; a parsed value is returned unchanged."""
     if isinstance(source, np.ndarray):
         return source.tolist()
     if isinstance(source, (list, tuple, dict)):
@@ -55,12 +51,7 @@ def _json_lines(text: str) -> list[Any]:
 
 
 def read_json(source: TextSource | Any, join: Join, form: JsonForm = "auto", add_root: bool = False) -> TreeArrays:
-    """Return the tree arrays of a JSON source.
-
-    Example:
-        >>> read_json("[[0, 1], [3, 2]]", Join()).parent
-        array([ 3,  3,  4,  4, -1])
-    """
+    """Return the tree arrays of a JSON source."""
     check_choice("form", form, ("auto", "edges", "children", "nested"))
     value = parse_json(source)
     if form == "auto":
@@ -105,12 +96,7 @@ def _check_known(value: Any) -> None:
 
 
 def json_form(value: Any) -> str:
-    """Return the form of a parsed value: ``"nested"``, ``"parents"``, ``"edges"`` or ``"children"``.
-
-    Example:
-        >>> [json_form(value) for value in ({"r": ["a"]}, [["r", "a"]], [[0, 1]], [{"id": 1, "parent": 0}])]
-        ['nested', 'edges', 'children', 'parents']
-    """
+    """Return the form of a parsed value: ``"nested"``, ``"parents"``, ``"edges"`` or ``"children"``."""
     if _is_nested(value):
         return "nested"
     if _is_parent_table(value):
@@ -182,11 +168,7 @@ def _read_children(value: Any, join: Join, labels: Sequence[Hashable] | None, ad
 def _from_object(
     value: dict[str, Any], join: Join, form: JsonForm
 ) -> tuple[Any, Join, bool | None, Sequence[Hashable] | None, JsonForm]:
-    """Return lists, items, singletons, labels and form of an object; the caller's arguments have priority.
-
-    Raises:
-        ReaderError: The object has neither edges nor children, or both, or contradicts itself.
-    """
+    """Return lists, items, singletons, labels and form of an object; the caller's arguments have priority."""
     named: list[JsonForm] = [key for key in ("edges", "children") if key in value]
     if form != "auto":
         named = [key for key in named if key == form]
@@ -230,11 +212,7 @@ def _ids(names: Any, key: str) -> list[Hashable] | None:
 def as_json(
     children: Sequence[Sequence[int]], n_items: int, singletons: bool, labels: Sequence[Hashable] | None
 ) -> str:
-    """Return the JSON object that `read_json` reads back to the same arrays.
-
-    Raises:
-        ReaderError: For a label that JSON cannot hold.
-    """
+    """Return the JSON object that `read_json` reads back to the same arrays."""
     form = {"n_items": n_items, "singletons": singletons, "children": children, "labels": labels}
     if labels is None:
         del form["labels"]

@@ -62,12 +62,7 @@ class Join:
 
 
 def text_ids(join: Join) -> Join:
-    """Return the join for a format whose ids are text: other ids are compared as text.
-
-    Example:
-        >>> text_ids(Join(items=[1, 0])).items
-        ('1', '0')
-    """
+    """Return the join for a format whose ids are text: other ids are compared as text."""
     if join.items is None:
         return replace(join, as_text=True)
     items = [name if isinstance(name, str) else as_text("items", name) for name in join.items]
@@ -75,12 +70,7 @@ def text_ids(join: Join) -> Join:
 
 
 def tree_of_links(nodes: LinkedNodes, join: Join) -> TreeArrays:
-    """Return the tree arrays of linked nodes, after checking every link.
-
-    Raises:
-        HierarchyError: For a self-loop, several parents (without consent), a missing, surplus or duplicate item, an
-            item with nodes below it (under ``items_at_inner="error"``), a cycle among several parents.
-    """
+    """Return the tree arrays of linked nodes, after checking every link."""
     notes: list[Note] = []
     ids = nodes.ids
     above, below = _single_links(nodes, notes)
@@ -121,11 +111,7 @@ def tree_of_links(nodes: LinkedNodes, join: Join) -> TreeArrays:
 
 
 def _single_links(nodes: LinkedNodes, notes: list[Note]) -> tuple[Ints, Ints]:
-    """Return the distinct links.
-
-    Raises:
-        HierarchyError: A node is its own parent.
-    """
+    """Return the distinct links."""
     above, below = np.asarray(nodes.parents, dtype=np.int64), np.asarray(nodes.children, dtype=np.int64)
     own = np.flatnonzero(above == below)
     if own.size:
@@ -267,12 +253,7 @@ def _numbered(
 
 
 def in_number_order(nodes: list[int], ids: Sequence[Hashable], start: int) -> list[int]:
-    """Return the nodes sorted by id if the ids are the integers from ``start`` on (or their text), else unchanged.
-
-    Example:
-        >>> in_number_order([0, 1, 2], ["2", "0", "1"], 0), in_number_order([0, 1], ["b", "a"], 0)
-        ([1, 2, 0], [0, 1])
-    """
+    """Return the nodes sorted by id if the ids are the integers from ``start`` on (or their text), else unchanged."""
     numbers = [number for node in nodes if (number := number_of(ids[node])) is not None]
     if len(numbers) < len(nodes):
         return nodes
@@ -315,9 +296,6 @@ def _joined(ids: list[Hashable], has_child: Bools, wanted: list[Hashable], join:
     """Return the node of each wanted id, copies last.
 
     An id is that of a node with nodes below only if no leaf has it: a category may have the name of an item.
-
-    Raises:
-        HierarchyError: Ids are missing, surplus or duplicate.
     """
     row_of = {name: row for row, name in reversed(list(enumerate(wanted)))}
     row_of = dict(sorted(row_of.items(), key=lambda entry: entry[1]))

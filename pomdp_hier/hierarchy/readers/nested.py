@@ -26,12 +26,7 @@ def read_children(
     labels: Sequence[Hashable] | None = None,
     add_root: bool = False,
 ) -> TreeArrays:
-    """Return the tree arrays of children lists; without ``join.n_items``, one root is assumed.
-
-    Example:
-        >>> read_children([[0, 1], [2, 3]]).parent
-        array([ 3,  3,  4,  4, -1])
-    """
+    """Return the tree arrays of children lists; without ``join.n_items``, one root is assumed."""
     children = dense("children", children)
     join = join or Join()
     n_items = join.n_items
@@ -115,11 +110,7 @@ def read_sklearn(model: Any, *, labels: Sequence[Hashable] | None = None, add_ro
 
 
 def _check_cut(model: Any, children: Any, n_leaves: int) -> None:
-    """Raise an error unless the model's labels are those of its tree, cut into as many clusters.
-
-    Raises:
-        ReaderError: There is another number of labels, or the first merges join two of them.
-    """
+    """Raise an error unless the model's labels are those of its tree, cut into as many clusters."""
     labels, n_clusters = getattr(model, "labels_", None), getattr(model, "n_clusters_", None)
     if labels is None or n_clusters is None or children.ndim != 2 or children.dtype.kind not in "iu":
         return
@@ -175,12 +166,7 @@ def _read_bisections(model: Any, labels: Sequence[Hashable] | None) -> TreeArray
 
 
 def read_labels(assigned: Any, labels: Sequence[Hashable] | None = None) -> TreeArrays:
-    """Return the tree arrays of one level: a cluster per label below the root, in order of first use.
-
-    Example:
-        >>> read_labels(["b", "a", "b"]).parent
-        array([ 3,  4,  3,  5,  5, -1])
-    """
+    """Return the tree arrays of one level: a cluster per label below the root, in order of first use."""
     values = assigned.tolist() if hasattr(assigned, "tolist") else assigned
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
         raise ReaderError(f"labels: got {brief(assigned)}; expected a list of one label per row.")
@@ -202,11 +188,7 @@ def read_labels(assigned: Any, labels: Sequence[Hashable] | None = None) -> Tree
 
 
 def _integer_ids(lists: Iterable[Sequence[object]], what: str) -> tuple[Ints, Ints]:
-    """Return all ids of the lists in one array, and the length of each list.
-
-    Raises:
-        HierarchyError: An id is not an integer; the message names the list.
-    """
+    """Return all ids of the lists in one array, and the length of each list."""
     rows = list(lists)
     for number, row in enumerate(rows):
         if not is_row(row):
@@ -298,11 +280,7 @@ def read_nodes(root: object, join: Join, children: Access = None, name: Access =
 
 
 def check_child_key(nodes: Iterable[object]) -> None:
-    """Raise if a dictionary has no known key of children, but objects below another key, or nodes below both keys.
-
-    Raises:
-        ReaderError: The message names the keys.
-    """
+    """Raise if a dictionary has no known key of children, but objects below another key, or nodes below both keys."""
     for row in nodes:
         if not isinstance(row, Mapping):
             continue
@@ -366,12 +344,7 @@ class _Entry:
 
 
 def is_nest(value: object) -> bool:
-    """Return whether a value is a nested dictionary with names as keys: ``{"A": {"x": ["i1", "i2"]}}``.
-
-    Example:
-        >>> is_nest({"A": {"x": ["i1"]}}), is_nest({"name": "A", "children": []}), is_nest({"a": 1})
-        (True, False, False)
-    """
+    """Return whether a value is a nested dictionary with names as keys: ``{"A": {"x": ["i1", "i2"]}}``."""
     return (
         isinstance(value, Mapping)
         and not any(key in value for key in CHILD_KEYS)
@@ -449,12 +422,7 @@ def _accessor(access: Access, defaults: tuple[str, ...], what: str) -> Callable[
 
 
 def listed_keys(names: Iterable[str]) -> str:
-    """Return the keys an accessor looked for.
-
-    Example:
-        >>> listed_keys(["name", "label"])
-        'name or label'
-    """
+    """Return the keys an accessor looked for."""
     return " or ".join(names)
 
 

@@ -149,12 +149,7 @@ def _is_length(token: str) -> bool:
 
 
 def read_newick(source: TextSource | Any, join: Join) -> TreeArrays:
-    """Return the tree arrays of Newick text; leaves are the items, in the order of the text.
-
-    Example:
-        >>> read_newick("((A:1,B),'C c')root;", Join()).labels
-        ['A', 'B', 'C c', 'root', None]
-    """
+    """Return the tree arrays of Newick text; leaves are the items, in the order of the text."""
     text = read_text(source, is_text=lambda text: text.rstrip().endswith(";") or text.lstrip().startswith(("(", "[")))
     found = parse_newick(text)
     names: list[Hashable] = list(found.without_support())
@@ -175,12 +170,7 @@ def quoted_name(name: str | None) -> str:
 
 
 def as_newick(names: Sequence[str | None], children: Sequence[Sequence[int]], n_items: int, root: int) -> str:
-    """Return the Newick text of a tree from the children lists of its internal nodes, with quotes where necessary.
-
-    Example:
-        >>> as_newick(["a b", "it's", None], [[0, 1]], 2, 2)
-        "('a b','it''s');"
-    """
+    """Return the Newick text of a tree from the children lists of its internal nodes, with quotes where necessary."""
     parts: list[str] = []
     stack: list[tuple[int, str]] = [(root, "")]
     while stack:

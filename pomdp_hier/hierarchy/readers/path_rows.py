@@ -195,11 +195,7 @@ def ids_first(paths: Sequence[str]) -> list[tuple[Hashable, str]]:
 
 
 def _read_separator(paths: Sequence[str], how: PathFormat, bare: bool) -> tuple[str, list[Note]]:
-    """Return the given separator, or the one of most paths, with a warning of others.
-
-    Raises:
-        ReaderError: The lines have another structure.
-    """
+    """Return the given separator, or the one of most paths, with a warning of others."""
     if how.sep is not None:
         return how.sep, []
     found = structures(paths, bare=bare and how.form == "auto")
@@ -294,12 +290,7 @@ def source_kind(text: str, how: PathFormat) -> str:
 
 
 def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
-    """Raise an error if columns that are guessed to be categories contain links, ids or numbers.
-
-    Raises:
-        ReaderError: Two columns have the same names, in pairs without a cycle, as parents and children have; or the
-            first column has distinct values, as ids have, and a later one has not.
-    """
+    """Raise an error if columns that are guessed to be categories contain links, ids or numbers."""
     cells = {
         at: ["" if is_missing(row[at]) else as_text("a cell", row[at]).strip() for row in table.rows] for at in columns
     }

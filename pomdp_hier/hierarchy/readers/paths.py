@@ -24,12 +24,7 @@ _MOST_LEVELS = 1_000
 
 
 def read_paths(source: Any, join: Join, how: PathFormat) -> TreeArrays:
-    """Return the tree arrays of category paths.
-
-    Example:
-        >>> read_paths(["Birds > Hawk", "Birds > Owl"], Join(), PathFormat()).labels
-        [('Birds', 'Hawk'), ('Birds', 'Owl'), (), ('Birds',)]
-    """
+    """Return the tree arrays of category paths."""
     rows = path_rows(source, how)
     if not rows.paths:
         raise ReaderError("paths: got none; expected one per row. Give at least one.")

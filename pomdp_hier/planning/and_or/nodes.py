@@ -49,14 +49,7 @@ def _upright(product: Any) -> Any:
 
 
 def tidy_sum(reward: Number, discount: Number, branches: Iterable[tuple[Number, Number]]) -> Number:
-    """Return ``reward + discount * sum p v`` over pairs ``(p, v)`` of expressions, with the factors of the values.
-
-    Example:
-        >>> import sympy
-        >>> b, e, r, q = sympy.symbols("b e r q")
-        >>> tidy_sum(0, 1, [(e, b * e * (r + 1) - 1), (1 - e, b * (1 - e) * (q + 1) - 1)])
-        b*(e**2*(r + 1) + (1 - e)**2*(q + 1)) - 1
-    """
+    """Return ``reward + discount * sum p v`` over pairs ``(p, v)`` of expressions, with the factors of the values."""
     import sympy
 
     branches = [(p, v) for p, v in branches if v != 0]

@@ -72,9 +72,6 @@ def view(tree: Nodes, *, full: bool | None = None, limit: int = FULL_LIMIT) -> V
         full: ``True`` for the whole tree, ``False`` for the plan; ``None`` for the whole tree if it has at most
             ``limit`` nodes.
         limit: The largest number of nodes of a plan; deeper ones are hidden and counted.
-
-    Raises:
-        ParameterError: The limit is below 1.
     """
     check_integer("limit", limit, 1, unit="nodes to show")
     sizes_or, sizes_and = tree.subtree_sizes()

@@ -26,15 +26,7 @@ Outcomes = list[tuple[int, list[tuple[int, int]]]]
 
 
 def as_fraction(value: Number, where: str) -> Fraction:
-    """Return a number as a fraction; a float as the shortest decimal that rounds to it.
-
-    Raises:
-        ModelError: It is not a finite number.
-
-    Example:
-        >>> as_fraction(0.1, "reward"), as_fraction(3, "reward")
-        (Fraction(1, 10), Fraction(3, 1))
-    """
+    """Return a finite number as a fraction; a float as the shortest decimal that rounds to it."""
     try:
         if isinstance(value, float | np.floating):
             return Fraction(repr(float(value)))
@@ -175,13 +167,7 @@ def start_weights(
 
 
 def fingerprint(problem: POMDP) -> str:
-    """Return the fingerprint of all numbers of a problem; see `ExactModel.fingerprint`.
-
-    Example:
-        >>> from pomdp_hier.problems import tiger
-        >>> fingerprint(tiger()) == fingerprint(tiger()), fingerprint(tiger()) == fingerprint(tiger(accuracy=0.8))
-        (True, False)
-    """
+    """Return the fingerprint of all numbers of a problem; see `ExactModel.fingerprint`."""
     model = exact_model(problem)
     return model.fingerprint(start_weights(model, problem, problem.initial_belief))
 
@@ -191,15 +177,6 @@ def exact_model(problem: POMDP) -> ExactModel:
 
     Args:
         problem: Any problem whose legal actions depend on the state or on the last observation.
-
-    Raises:
-        ModelError: Legal actions depend on the belief, or a number is not finite.
-
-    Example:
-        >>> from pomdp_hier.problems import tiger
-        >>> model = exact_model(tiger())
-        >>> model.discount, model.reward[0][0] / model.r_unit
-        ((19, 20), -1.0)
     """
     problem.require_state_rewards("a certificate")
     if problem.legal_by == "belief":

@@ -89,11 +89,7 @@ class Reader:
         self._tables: list[Statement] = []
 
     def read(self) -> FileContent:
-        """Return the content of the file.
-
-        Raises:
-            PomdpFileError: The file does not follow the grammar, or a distribution does not sum to 1.
-        """
+        """Return the content of the file."""
         statements = self.source.statements()
         self._read_preamble(statements)
         self.states = self._space(statements, "states", "state")

@@ -56,11 +56,7 @@ class Source:
         return token.start() if token else len(self.text)
 
     def statements(self) -> list[Statement]:
-        """Return the statements in the order of the file.
-
-        Raises:
-            PomdpFileError: There is text before the first statement.
-        """
+        """Return the statements in the order of the file."""
         heads = self._heads()
         first = self.next_token(0)
         if not heads or first < heads[0][1]:
@@ -115,11 +111,7 @@ class Source:
     def numbers(
         self, statement: Statement, tokens: Sequence[str], start: int, *, exact: bool, what: str
     ) -> list[Number]:
-        """Return the numbers of the statement from the token ``start`` on.
-
-        Raises:
-            PomdpFileError: A token is not a number, or too large for a float.
-        """
+        """Return the numbers of the statement from the token ``start`` on."""
         texts: Sequence[str] = tokens[start:]
         if not all(map(_NUMBER.fullmatch, texts)):
             texts = self._loose_numbers(statement, start, what)
