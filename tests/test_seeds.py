@@ -14,8 +14,7 @@ from pomdp_hier.planning import POMCP, POUCT, RandomPolicy
 from pomdp_hier.pomdp import to_environment
 from pomdp_hier.problems import rock_sample, tiger
 from pomdp_hier.simulation.comparison import compare_policies
-from pomdp_hier.simulation.monte_carlo import simulate
-from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py
+from pomdp_hier.simulation.monte_carlo import simulate, simulate_in_pomdp_py
 
 X = np.random.default_rng(0).normal(size=(4, 2))
 TREE = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)

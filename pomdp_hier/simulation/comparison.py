@@ -27,7 +27,7 @@ from pomdp_hier.simulation.episodes import Episode
 from pomdp_hier.simulation.exact import Visit, policy_value
 from pomdp_hier.simulation.exact import mdp_value as value_of_mdp
 from pomdp_hier.simulation.monte_carlo import simulate
-from pomdp_hier.simulation.saved_returns import Returns, SavedReturns, check_checkpoint, key_of, open_returns
+from pomdp_hier.simulation.returns import Returns, SavedReturns, check_checkpoint, key_of, open_returns
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,7 @@ from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_nonnegative, total, within_floats
 from pomdp_hier.pomdp.problem import POMDP
 from pomdp_hier.simulation.exact import conflict
-from pomdp_hier.simulation.return_bounds import Truncation
-from pomdp_hier.simulation.saved_returns import SavedReturns, samples
+from pomdp_hier.simulation.returns import SavedReturns, Truncation, samples
 
 _PARTS = 8  # per process: parts are small, so that progress shows and one slow part delays little
 _REMEMBERED = 100_000  # decisions and beliefs of a deterministic policy that are kept for equal beliefs

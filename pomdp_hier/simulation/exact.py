@@ -26,7 +26,7 @@ from pomdp_hier.planning.policies import action_probabilities, as_policy
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, total, within_floats
 from pomdp_hier.pomdp.problem import POMDP, require_problem
-from pomdp_hier.simulation.return_bounds import Truncation
+from pomdp_hier.simulation.returns import Truncation
 
 Update = Callable[[Belief, Any, Any], Belief]
 

@@ -19,7 +19,7 @@ from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.simulation.comparison import compare_policies, with_gaps
 from pomdp_hier.simulation.comparison_table import ComparisonRow, PolicyComparison, compare_values
 from pomdp_hier.simulation.paper_tables import latex_table, markdown_table
-from pomdp_hier.simulation.saved_returns import open_returns
+from pomdp_hier.simulation.returns import open_returns
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,7 +23,7 @@ from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.score import evaluate, hqs_score
 from pomdp_hier.planning import POUCT, RTBSS, ImmediateValue, RandomPolicy
 from pomdp_hier.simulation import policy_value
-from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py
+from pomdp_hier.simulation.monte_carlo import simulate_in_pomdp_py
 from tests.scorer_oracle import Oracle, features, trees
 from tests.scorer_oracle import cosine as oracle_cosine
 

@@ -22,7 +22,7 @@ from pomdp_hier.planning import (
 )
 from pomdp_hier.planning.policies import FirstAction, FunctionPolicy
 from pomdp_hier.simulation import compare_policies, mdp_value, policy_value, simulate
-from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py
+from pomdp_hier.simulation.monte_carlo import simulate_in_pomdp_py
 from tests.pomdp_models import tiger
 
 BELIEF = {"left": 0.25, "right": 0.75}

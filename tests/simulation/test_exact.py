@@ -14,7 +14,7 @@ from pomdp_hier.planning import RandomPolicy, ThresholdPolicy, value_iteration
 from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.simulation import policy_value, simulate
 from pomdp_hier.simulation.exact import conflict
-from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py
+from pomdp_hier.simulation.monte_carlo import simulate_in_pomdp_py
 from tests.pomdp_models import sensor, tiger
 
 F = Fraction

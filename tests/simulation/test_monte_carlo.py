@@ -11,9 +11,9 @@ from pomdp_hier._intervals import mean_interval
 from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError, PlanningError, SimulationWarning
 from pomdp_hier.planning import RandomPolicy, ThresholdPolicy
 from pomdp_hier.planning.policies import FirstAction
-from pomdp_hier.simulation import policy_value, return_bounds, simulate
-from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py
-from pomdp_hier.simulation.return_bounds import return_span
+from pomdp_hier.simulation import policy_value, returns, simulate
+from pomdp_hier.simulation.monte_carlo import simulate_in_pomdp_py
+from pomdp_hier.simulation.returns import return_span
 from tests.pomdp_models import sensor
 
 CAREFUL = ThresholdPolicy([(1, 0.9, 1), (0, 0.9, 0)], otherwise="look")
@@ -258,7 +258,7 @@ def test_endless_runs_are_cut_where_little_can_still_come(run):
 
 
 def test_runs_that_a_policy_never_ends_are_given_up(monkeypatch):
-    monkeypatch.setattr(return_bounds, "_LONGEST", 200)
+    monkeypatch.setattr(returns, "_LONGEST", 200)
     with pytest.raises(PlanningError, match=r"^horizon: got None, .* 200 actions .* \(the discount is 1\)"):
         simulate(lambda belief: "look", sensor(0.8), n_episodes=1)
     growing = POMDP(

@@ -7,7 +7,7 @@ from pomdp_hier.errors import ImpossibleObservationError, ParameterError
 from pomdp_hier.planning import RTBSS, RandomPolicy, ThresholdPolicy
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import policy_value
-from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py
+from pomdp_hier.simulation.monte_carlo import simulate_in_pomdp_py
 from tests.pomdp_models import sensor
 
 CAREFUL = ThresholdPolicy([(1, 0.9, 1), (0, 0.9, 0)], otherwise="look")

@@ -19,7 +19,7 @@ from pomdp_hier.planning import POUCT, RTBSS, Decision, RandomPolicy, value_iter
 from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import compare_policies, episodes, exact, policy_value, simulate
-from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py
+from pomdp_hier.simulation.monte_carlo import simulate_in_pomdp_py
 
 TIGER = tiger()
 WORSE = tiger(accuracy=0.7)

@@ -18,7 +18,7 @@ from pomdp_hier.planning import (
 from pomdp_hier.planning.controllers import files
 from pomdp_hier.problems import cheese_maze, maze_4x3, tiger
 from pomdp_hier.simulation import compare_policies, policy_value, simulate
-from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py
+from pomdp_hier.simulation.monte_carlo import simulate_in_pomdp_py
 from tests.exact_oracle import exact_value
 from tests.pomdp_models import three_node
 from tests.small_problems import KINDS, small_problem
