@@ -2,10 +2,12 @@
 
 import re
 import shlex
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from pomdp_hier.cli import main
 
@@ -30,7 +32,12 @@ FILES = {
     "names.csv": "code,word,x\nant,Ant,1\n",
     "there.csv": "old",
     "there.json": "old",
+    "twice.txt": "land\n  ant\n  bee\nsea\n  ant\n  eel\n",
+    "paths.csv": "id,x,y\nant,1,0\nbee,2,1\nfox,0,1\neel,1,3\n",
 }
+
+
+NAMED = "id,x,y\nland > ant,1,0\nland > bee,2,1\nsea > ant,0,1\nsea > eel,1,3\n"
 
 
 @pytest.fixture
@@ -42,6 +49,12 @@ def folder(tmp_path, monkeypatch):
     np.save("x.npy", X)
     np.save("Z.npy", [[0, 1, 1, 2], [2, 3, 2, 3]])
     np.savez("two.npz", a=X, b=X)
+    np.save("tree.npy", np.array([[0, 1], [2, 3], [4, 5]]))
+    np.save("half.npy", np.array([[0, 1], [2, 3], [4, 5.5]]))
+    np.save("linkage.npy", np.array([[0, 1, 1.0, 2], [2, 3, 1.0, 2], [4, 5, 2.0, 4]]))
+    sp.save_npz("sparse.npz", sp.csr_array(np.eye(4)))
+    with zipfile.ZipFile("x.zip", "w") as archive:
+        archive.writestr("x.csv", FILES["x.csv"])
     np.save("objects.npy", X.astype(object))
     return tmp_path
 
@@ -55,6 +68,10 @@ def write(name, text):
 
 def astype_float():
     np.save("objects.npy", np.load("objects.npy", allow_pickle=True).astype(float))
+
+
+def solve_again():
+    assert main(["solve", "m.pomdp", "--certificate", "there.json", "--force"]) == 0
 
 
 def remove_line_and_item():
@@ -143,6 +160,68 @@ TABLE = [
     ("show Z.npy --tree-format newick", "--tree-format: got newick for an array", "--tree-format linkage"),
     ("show Z.npy --tree-format paths", "leave it out", "-tree-format paths"),
     ("show t.parquet --tree-format newick", "--tree-format: got newick for Parquet", "--tree-format parents"),
+    ("compare x.csv - -", "got it for several inputs", "compare x.csv tree.csv tree.csv"),
+    (
+        "compare x.csv tree.csv tree.csv tree.csv -o p.html",
+        "or write a .csv",
+        "compare x.csv tree.csv tree.csv -o p.csv",
+    ),
+    (
+        "misfiled x.csv tree.csv --expected-wrong 10",
+        "Pass 0.1 for 10 %",
+        "misfiled x.csv tree.csv --expected-wrong 0.1",
+    ),
+    ("misfiled x.csv tree.csv --limit 5", "--limit has no effect", "-limit 5"),
+    (
+        "improve x.npy twice.txt --tree-format outline --fixed ant",
+        "Give its whole path",
+        "improve x.npy twice.txt --tree-format outline --fixed 'land / ant'",
+    ),
+    (
+        "improve x.npy twice.txt --tree-format outline -o b.txt",
+        "a name that ends in .json",
+        "improve x.npy twice.txt --tree-format outline -o b.json",
+    ),
+    ("improve x.csv tree.csv --force", "--force has no effect", "improve x.csv tree.csv"),
+    ("verify there.json m.pomdp", "Write it again with pomdp-hier solve", solve_again),
+    (
+        "verify proof.json m.pomdp --belief 0",
+        "STATE",
+        'verify proof.json m.pomdp --belief \'{"0": 0.5, "1": 0.5}\'',
+    ),
+    ("score '' tree.csv", "expected a file. A shell variable may be unset", "score x.csv tree.csv"),
+    ("score x.npy tree.npy --tree-format newick", "expected linkage, children or edges", "--tree-format children"),
+    ("score x.npy tree.npy --tree-format newick", "or leave it out", "score x.npy linkage.npy"),
+    ("score x.npy sparse.npz", "expected a dense linkage", "score x.npy linkage.npy"),
+    (
+        "score x.npy half.npy --tree-format children",
+        "expected the integers of children",
+        "score x.npy tree.npy --tree-format children",
+    ),
+    ("score x.npy none.csv", "expected the path of a tree file", "score x.npy linkage.npy"),
+    ("report x.csv tree.csv -o r.html --n-edits 1 --n-moves 2", "--n-moves has no effect", "-n-moves 2"),
+    ("levels x.csv tree.csv --best-cut 1 --max-trees 3", "--max-trees has no effect with --best-cut", "-max-trees 3"),
+    ("policies x.csv tree.csv --seed 1", "--seed has no effect", "-seed 1"),
+    ("show A --sep x", "--sep has no effect on a tree that is built in", "show A"),
+    ("inspect tree.csv --top 3", "--top has no effect on a tree without FEATURES", "inspect tree.csv"),
+    (
+        "score x.csv tree.csv --score-only --json",
+        "--json has no effect with --score-only",
+        "score x.csv tree.csv --json",
+    ),
+    ("score x.csv tree.csv --force", "--force has no effect without --out", "score x.csv tree.csv"),
+    ("score x.csv tree.csv --out new", "expected a name that ends in .csv or", "score x.csv tree.csv --out new.csv"),
+    ("score x.zip tree.csv", "Unpack it", "score x.csv tree.csv"),
+    (
+        "score paths.csv twice.txt --tree-format outline",
+        "path of its item, such as 'land > ant'",
+        write("paths.csv", NAMED),
+    ),
+    (
+        "score x.csv tree.csv --out x.csv --force",
+        "the same file as the input FEATURES",
+        "score x.csv tree.csv --out y.csv",
+    ),
     ("solve m.pomdp --memory-limit -1", "--memory-limit: got -1", "solve m.pomdp --memory-limit 100"),
 ]
 
@@ -156,7 +235,9 @@ def test_advice_works(folder, capsys, line, said, advice):
         pyarrow = pytest.importorskip("pyarrow")
         table = pyarrow.table({"id": ["r", "a", "b"], "parent": [None, "r", "r"]})
         pytest.importorskip("pyarrow.parquet").write_table(table, "t.parquet")
-    assert main(shlex.split(line)) in (1, 2)
+    if "proof.json" in line:
+        assert main(["solve", "m.pomdp", "--certificate", "proof.json"]) == 0
+    assert main(shlex.split(line)) in (1, 2, 3)
     err = next(text for text in capsys.readouterr().err.splitlines() if text.startswith("error: "))
     assert said in err
     if callable(advice):
@@ -185,3 +266,28 @@ def test_closed_standard_input_is_refused_and_a_path_is_read(folder, capsys, mon
     assert main(["show", "-"]) == 1
     assert "standard input: closed. Give a path" in capsys.readouterr().err
     assert main(["show", "tree.csv"]) == 0
+
+
+def test_the_warning_of_rows_by_position_names_both_ways_out(folder, capsys):
+    assert main(["score", "bare.csv", "tree.csv", "--score-only"]) == 0
+    assert "give a column of ids, or --join position" in capsys.readouterr().err
+    for better in (["x.csv"], ["bare.csv", "--join", "position"]):
+        assert main(["score", better[0], "tree.csv", "--score-only", *better[1:]]) == 0
+        assert capsys.readouterr().err == ""
+
+
+def test_streams_that_are_closed(folder, capsys, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr("sys.stdin", None)
+        for line in ("show -", "score - tree.csv"):
+            assert main(line.split()) == 1
+            assert re.search("standard input.*closed", capsys.readouterr().err)
+            assert main(line.replace(" -", " x.csv" if "score" in line else " tree.csv").split()) == 0
+    with monkeypatch.context() as patched:
+        patched.setattr("sys.stdout", None)
+        assert main(["show", "tree.csv"]) == 1
+        assert "Send it to a file" in capsys.readouterr().err
+    with open("result.txt", "w", encoding="utf-8") as file, monkeypatch.context() as patched:
+        patched.setattr("sys.stdout", file)
+        assert main(["show", "tree.csv"]) == 0
+    assert Path("result.txt").read_text(encoding="utf-8").startswith("tree.csv: 4 items")
