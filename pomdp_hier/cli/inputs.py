@@ -28,7 +28,7 @@ OF_FEATURES = (
         "weights",
     ),
 )
-READING_GROUPS = ("reading FEATURES", "reading TREE")  # shown by --help-all
+READING_GROUPS = ("reading FEATURES", "reading TREE", "reading SEARCHES")  # shown by --help-all
 OF_SETTINGS = ("similarity", "delta", "nu", "tie", "policy")
 _SIMILARITIES = ("cosine", "inverse_sqeuclidean", "negative_euclidean", "precomputed")
 
@@ -97,15 +97,7 @@ def add_setting_options(
             help="the column of FEATURES with the number of searches for each item, such as traffic or sales (in a "
             ".npz an array): scores are means over searches, not over items. It is not a feature",
         )
-    add(
-        "--similarity",
-        default="cosine",
-        choices=_SIMILARITIES,
-        metavar="NAME",
-        help=f"the similarity of items and clusters: {', '.join(_SIMILARITIES)} (FEATURES is the N x N matrix). Use "
-        "the "
-        "one that the tree was built with, negative_euclidean for Ward and distances (default: cosine)",
-    )
+    add_similarity(parser)
     add(
         "--delta",
         type=_temperature if calibrated else float,
@@ -129,6 +121,18 @@ def add_setting_options(
     if calibrated:
         names = "one-step, optimal, search-root, descend or hindsight"
         add("--policy", default="one-step", metavar="NAME", help=f"how searchers decide: {names} (default: one-step)")
+
+
+def add_similarity(parser: argparse.ArgumentParser) -> None:
+    """Add ``--similarity``."""
+    parser.add_argument(
+        "--similarity",
+        default="cosine",
+        choices=_SIMILARITIES,
+        metavar="NAME",
+        help=f"the similarity of items and clusters: {', '.join(_SIMILARITIES)} (FEATURES is the N x N matrix). Use "
+        "the one that the tree was built with, negative_euclidean for Ward and distances (default: cosine)",
+    )
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pomdp_hier._text import counted
-from pomdp_hier.cli import console, files, inputs, trees
+from pomdp_hier.cli import console, files, inputs, searches, trees
 from pomdp_hier.cli.console import Command
 
 if TYPE_CHECKING:
@@ -218,6 +218,9 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
     inputs.add_count(parser, "--n-moves", "maximum number of suggested moves, each scored", 5)
     inputs.add_count(parser, "--n-edits", "instead of moves, at most N edits with a joint gain")
     inputs.add_count(parser, "--max-rows", "maximum number of rows per table", 25)
+    recorded = "show recorded searches: delta that fits them, and predicted beside observed choices"
+    add("--searches", type=files.input_file, metavar="FILE", help=f"{recorded} (see pomdp-hier searches)")
+    searches.add_reading_options(parser)
     inputs.add_quiet(parser)
 
 
@@ -226,6 +229,9 @@ def _run_report(options: argparse.Namespace) -> int:
     files.check_target(options.out, options.force, endings=(".html", ".htm"))
     if options.n_edits is not None:
         inputs.refuse_unused(options, ("n_moves",), "with --n-edits")
+    if options.searches is None:
+        searches.refuse_reading_options(options, "without --searches")
+    searches.check_inputs(options)
     from pomdp_hier.analysis.baselines import appraise
     from pomdp_hier.analysis.diagnosis import diagnose
     from pomdp_hier.analysis.moves import suggest_moves
@@ -238,7 +244,7 @@ def _run_report(options: argparse.Namespace) -> int:
     large = tree.n_items > _LARGE
     shuffles = _SHUFFLES[large] if options.shuffles is None else options.shuffles
     settings = inputs.settings(options, found)
-    with console.steps("report", _STEPS) as step:
+    with console.steps("report", _STEPS + (options.searches is not None)) as step:
         step("scoring the tree and shuffled trees")
         appraisal = appraise(X, tree, n_shuffles=shuffles, **settings)
         settings["delta"] = appraisal.result.config["delta"]
@@ -252,6 +258,10 @@ def _run_report(options: argparse.Namespace) -> int:
             step("trying moves")
             candidates = max(options.n_moves, _CANDIDATES[large])
             moves = suggest_moves(X, diagnosis, limit=options.n_moves, candidates=candidates, **settings)
+        recorded = {}
+        if options.searches is not None:
+            step("fitting delta to the searches")
+            recorded = _recorded(options, X, tree)
         step("writing the page")
         page = write_report(
             diagnosis,
@@ -263,6 +273,7 @@ def _run_report(options: argparse.Namespace) -> int:
             title=options.title or _title(options),
             limit=options.max_rows,
             replace=options.force,
+            **recorded,
         )
     calibrated = "" if appraisal.calibration is None else " (calibrated)"
     print(f"HQS {appraisal.score:z.6f}, delta {settings['delta']:g}{calibrated}, rows joined by {found.joined}")
@@ -270,6 +281,16 @@ def _run_report(options: argparse.Namespace) -> int:
         print(f"  {sentence}")
     console.note(f"written to {options.out}, {len(page.encode()) / 1e6:z.1f} MB", options)
     return 0
+
+
+def _recorded(options: argparse.Namespace, X: Any, tree: "Hierarchy") -> dict[str, Any]:
+    """Return the arguments of `write_report` on recorded searches."""
+    from pomdp_hier.searches import fit_delta, predicted_and_observed
+
+    read = searches.read_recorded(options, options.searches, tree)
+    fit = fit_delta(X, tree, read, similarity=options.similarity, nu=options.nu)
+    shown = predicted_and_observed(X, tree, read, similarity=options.similarity, delta=fit.delta, nu=fit.nu)
+    return {"searches": shown, "delta_fit": fit}
 
 
 def _title(options: argparse.Namespace) -> str:

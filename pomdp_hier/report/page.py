@@ -37,6 +37,10 @@ from pomdp_hier.report.page_data import (
     percent,
     table,
 )
+from pomdp_hier.report.searches_section import searches_section
+from pomdp_hier.searches.choices import require_searches
+from pomdp_hier.searches.comparison import PredictedObserved
+from pomdp_hier.searches.fit import DeltaFit
 
 _NOTHING = Html("")
 
@@ -48,6 +52,8 @@ def write_report(
     appraisal: Appraisal | None = None,
     moves: Sequence[Move] = (),
     improvement: Improvement | None = None,
+    searches: PredictedObserved | None = None,
+    delta_fit: DeltaFit | None = None,
     names: Sequence[Any] | Mapping[Any, Any] | None = None,
     title: str = "How well does this hierarchy support search?",
     limit: int = 25,
@@ -61,6 +67,8 @@ def write_report(
         appraisal: The result of `pomdp_hier.appraise`, for the baselines.
         moves: The result of `pomdp_hier.analysis.suggest_moves`.
         improvement: The result of `pomdp_hier.improve` for this tree: its edits are shown in place of moves.
+        searches: The result of `pomdp_hier.predicted_and_observed` for this tree.
+        delta_fit: The result of `pomdp_hier.fit_delta` for this tree.
         names: ``[N]`` names of the items, or ``[n_nodes]`` of all nodes, or names by id; the hierarchy's labels by
             default.
         title: The heading of the page.
@@ -80,6 +88,7 @@ def write_report(
     require_diagnosis(diagnosis)
     check_integer("limit", limit)
     _check_given(diagnosis, appraisal, moves, improvement)
+    _check_searches(diagnosis, searches, delta_fit)
     tree = diagnosis.hierarchy
     payload, position = icicle_payload(diagnosis, *node_names(tree, names))
     cells = NodeCells(tree, names, position)
@@ -93,6 +102,7 @@ def write_report(
         "hierarchy.html",
         baselines=_NOTHING if appraisal is None else _baselines(appraisal),
         edits=edits,
+        searches=searches_section(searches, delta_fit, cells, limit),
         worst_nodes=_worst(diagnosis, cells, limit),
         confusions=_confused(diagnosis, cells, limit),
         icicle=icicle_part(payload),
@@ -132,6 +142,18 @@ def _check_given(
             "diagnosis, of "
             f"{counted(diagnosis.hierarchy.n_nodes, 'node')}. Call improve with the same tree."
         )
+
+
+def _check_searches(diagnosis: Diagnosis, searches: object, delta_fit: object) -> None:
+    """Raise if a result on recorded searches has a wrong type or belongs to another tree."""
+    check_kind(
+        "searches", searches, PredictedObserved | None, "the result of predicted_and_observed(X, hierarchy, ...)"
+    )
+    check_kind("delta_fit", delta_fit, DeltaFit | None, "the result of fit_delta(X, hierarchy, searches)")
+    if isinstance(searches, PredictedObserved):
+        require_searches(searches.searches, diagnosis.hierarchy)
+    if isinstance(delta_fit, DeltaFit):
+        require_searches(delta_fit.choices.searches, diagnosis.hierarchy)
 
 
 def icicle_part(payload: Mapping[str, Any], suffix: str = "", of: str = "") -> Html:

@@ -20,6 +20,7 @@ from pomdp_hier.hqs.guidance import BOUNDS, ChoiceLikelihood
 from pomdp_hier.hqs.inputs import Prepared, prepare
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
+from pomdp_hier.hqs.search_length import lengths_of_items
 from pomdp_hier.hqs.settings import Run, Settings
 from pomdp_hier.searches.choices import Choices, choices_of, require_searches
 from pomdp_hier.searches.fit import FITTED
@@ -31,7 +32,7 @@ _SHARED = (
     *("id", "name", "level", "n_choices", "n_correct", "observed", "low", "high", "predicted", "most_similar"),
     *("reliability", "correct_child", "wrong_child", "n_wrong", "suggestion", "misfit"),
 )
-COLUMNS = {"node": _SHARED, "item": (*_SHARED, "n_searches", "n_found", "hqs", "cosine", "silhouette")}
+COLUMNS = {"node": _SHARED, "item": (*_SHARED, "n_searches", "n_found", "hqs", "with_return", "cosine", "silhouette")}
 """The columns of `PredictedObserved.to_rows`, for nodes and for items."""
 
 SUGGESTIONS = {
@@ -49,7 +50,7 @@ class Correlation:
     """Spearman's rank correlation over items of a figure with what searchers did.
 
     Attributes:
-        predictor: ``"predicted"``, ``"hqs"``, ``"cosine"`` or ``"silhouette"``.
+        predictor: ``"predicted"``, ``"hqs"``, ``"with_return"``, ``"cosine"`` or ``"silhouette"``.
         outcome: ``"observed"``, the share of correct children, or ``"found"``, the share of searches that find.
         rho: The correlation; NaN if a figure is constant or unknown.
         low, high: Its interval, by bootstrap over items.
@@ -118,6 +119,7 @@ class PredictedObserved:
         n_searches: The number of searches for each row of items ``[rows]``.
         n_found: The number of these that end at the item ``[rows]``.
         hqs: The value of the search for each row of items ``[rows]``.
+        with_return: Its value for a searcher who may go back, as in `expected_search_length` ``[rows]``.
         cosine: The cosine of the item with the other items of its category ``[rows]``; NaN if unknown.
         silhouette: Its silhouette, with cosine distances and categories as clusters ``[rows]``; NaN if unknown.
         correlations: Rank correlations of these figures with what searchers did.
@@ -142,6 +144,7 @@ class PredictedObserved:
     n_searches: Ints
     n_found: Ints
     hqs: Floats
+    with_return: Floats
     cosine: Floats
     silhouette: Floats
     correlations: tuple[Correlation, ...]
@@ -192,7 +195,7 @@ class PredictedObserved:
             ]
             if by == "item":
                 cells += [int(self.n_searches[at]), int(self.n_found[at])]
-                cells += [float(column[at]) for column in (self.hqs, self.cosine, self.silhouette)]
+                cells += [float(column[at]) for column in (self.hqs, self.with_return, self.cosine, self.silhouette)]
             rows.append(dict(zip(COLUMNS[by], cells, strict=True)))
         return rows
 
@@ -234,7 +237,7 @@ class PredictedObserved:
                 )
         for outcome, words in (("observed", "the share of correct children"), ("found", "the share of searches found")):
             known = [
-                f"{c.predictor} {c.rho:z.3f} [{c.low:z.3f}, {c.high:z.3f}]"
+                f"{c.predictor.replace('_', ' ')} {c.rho:z.3f} [{c.low:z.3f}, {c.high:z.3f}]"
                 for c in self.correlations
                 if c.outcome == outcome and not math.isnan(c.rho)
             ]
@@ -276,8 +279,9 @@ def predicted_and_observed(
     above the interval. ``"place"``: another child is most similar and is chosen more often, too. ``"features"``:
     another child is most similar, but the predicted share is below the interval. They are suggestions, not tests.
 
-    The result has three other figures per item beside the prediction, the value of the search, the cosine with the own
-    category and the silhouette, and the rank correlation of each with what searchers did.
+    The result has other figures per item beside the prediction: the value of the search, that of a searcher who may go
+    back, the cosine with the own category, and the silhouette. It has the rank correlation of each with what searchers
+    did.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
@@ -320,9 +324,11 @@ def predicted_and_observed(
     of_items = np.bincount(searches.items, minlength=hierarchy.n_items)[items.keys]
     n_found = np.bincount(searches.items[searches.found], minlength=hierarchy.n_items)[items.keys]
     values = score(prepared.under(delta=used), Run(), Sampling()).values[items.keys]
+    returning = lengths_of_items(prepared.under(delta=used, policy="descend"), Run(), 0.0, items.keys).values
     cosine, silhouette = _rivals(prepared, items.keys)
     found = n_found / np.maximum(of_items, 1)
-    figures = {"predicted": items.predicted, "hqs": values, "cosine": cosine, "silhouette": silhouette}
+    figures = {"predicted": items.predicted, "hqs": values, "with_return": returning}
+    figures |= {"cosine": cosine, "silhouette": silhouette}
     weights = resampled(max(1, len(items.keys)), n_bootstrap, generator("random_state", random_state))
     return PredictedObserved(
         searches=searches,
@@ -334,6 +340,7 @@ def predicted_and_observed(
         n_searches=of_items,
         n_found=n_found,
         hqs=values,
+        with_return=returning,
         cosine=cosine,
         silhouette=silhouette,
         correlations=tuple(

@@ -1,14 +1,14 @@
 """Reader of recorded searches: a long table of clicks, or one path per row."""
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_choice, check_text, is_integer
+from pomdp_hier._arguments import check_choice, check_text, is_integer, unexpected
 from pomdp_hier._arrays import Ints
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import DataWarning, ParameterError, ReaderError, Setting
@@ -18,12 +18,16 @@ from pomdp_hier.hierarchy.readers.tables import SOURCES, TARGETS, Table, is_miss
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.searches.records import OUTSIDE, Searches
 
-_SEARCHES = ("search", "search_id", "session", "trial")
-_SEARCHERS = ("searcher", "searcher_id", "participant", "user", "person", "respondent")
-_ITEMS = ("item", "item_id", "target", "task", "goal")
-_STEPS = ("step", "order", "position", "time", "timestamp")
-_NODES = ("node", "node_id", "click", "clicked", "category")
-_PATHS = ("path", "clicks")
+_KNOWN = {
+    "search": ("search", "search_id", "session", "trial"),
+    "searcher": ("searcher", "searcher_id", "participant", "user", "person", "respondent"),
+    "item": ("item", "item_id", "target", "task", "goal"),
+    "step": ("step", "order", "position", "time", "timestamp"),
+    "node": ("node", "node_id", "click", "clicked", "category"),
+    "path": ("path", "clicks"),
+}
+"""The names of the columns of each role."""
+
 _MARKS = (">", "|", "/")
 _LONG = ("searcher", "item", "step", "node")
 
@@ -32,12 +36,7 @@ def read_searches(
     source: Any,
     hierarchy: Hierarchy,
     *,
-    searcher: str | None = None,
-    item: str | None = None,
-    step: str | None = None,
-    node: str | None = None,
-    search: str | None = None,
-    path: str | None = None,
+    columns: Mapping[str, str] | None = None,
     sep: str | None = None,
     back: str | Sequence[str] = "<back>",
     start: str = "root",
@@ -49,7 +48,7 @@ def read_searches(
 
     A long table has the columns ``searcher, item, step, node``: who searched, for which item, and which node the k-th
     click led to. The other form has one search per row: ``item``, ``path`` such as ``a > b > <back> > c``, and
-    perhaps ``searcher``. Columns with other names are named by the arguments.
+    perhaps ``searcher``. ``columns`` names columns that are called otherwise.
 
     A node is given by its id, by its path from the root, such as ``Home > Bath``, or by the last name of its path. A
     name of several nodes is the child of the last node. The search starts at the root, which need not be listed.
@@ -61,9 +60,9 @@ def read_searches(
     Args:
         source: CSV or other delimited text, its path or open file, a data frame, a dictionary of columns, or rows.
         hierarchy: The tree.
-        searcher, item, step, node: The columns of a long table. Without a column of steps, rows are in order.
-        search: A column of ids of searches, if a searcher looks for one item several times.
-        path: The column of paths; its cells are text or lists.
+        columns: The columns by role, such as ``{"item": "target"}``: ``searcher``, ``item``, ``step`` and ``node`` of a
+            long table, ``path``, whose cells are text or lists, and ``search``, for ids of searches where a searcher
+            looks for one item several times. Default: by common names. Without a column of steps, rows are in order.
         sep: What separates the nodes of a path (default: the first of ``>``, ``|`` and ``/`` in the column).
         back: The mark, or marks, for one step back.
         start: ``"root"``, or ``"first"`` if the first node of each search was given, and not chosen.
@@ -88,29 +87,25 @@ def read_searches(
     check_choice("unknown_items", unknown_items, ("error", "drop"))
     for name, value in (("sep", sep), ("delimiter", delimiter)):
         check_text(name, value)
+    given = _checked_columns(columns)
     table = read_table(source, _LONG, delimiter)
-    node_at, path_at = table.column(node, _NODES), table.column(path, _PATHS)
-    if node is not None and path is not None:
-        raise ParameterError("node, path: got both; expected one of them. Leave the other out.")
-    item_at = _column(table, "item", item, _ITEMS)
-    search_at = table.column(search, _SEARCHES)
-    searcher_at = table.column(searcher, _SEARCHERS)
+    at = {role: table.column(given.get(role), known) for role, known in _KNOWN.items()}
+    item_at = _required(table, "item", at["item"])
     marks = (back,) if isinstance(back, str) else tuple(back)
     if not all(isinstance(mark, str) and mark.strip() for mark in marks):
         raise ParameterError(f"back: got {brief(back)}; expected text, such as '<back>'.")
     marks = tuple(mark.strip() for mark in marks)
     nodes = _Nodes(hierarchy, sep)
-    if path_at is not None and node is None and (path is not None or node_at is None):
-        if step is not None:
-            raise ParameterError(f"step: got {brief(step)}; expected none with one path per row. Leave it out.")
-        whose = search_at if searcher_at is None else searcher_at
-        records = _of_paths(table, (item_at, path_at, whose), sep, marks)
+    if at["path"] is not None and "node" not in given and ("path" in given or at["node"] is None):
+        if "step" in given:
+            raise unexpected("columns", columns, "no 'step' with one path per row", " Leave it out.")
+        whose = at["search"] if at["searcher"] is None else at["searcher"]
+        records = _of_paths(table, (item_at, at["path"], whose), sep, marks)
     else:
-        node_at = _column(table, "node", node, _NODES)
-        step_at = table.column(step, _STEPS)
-        if searcher_at is None and search_at is None:
+        node_at = _required(table, "node", at["node"])
+        if at["searcher"] is None and at["search"] is None:
             raise _lacking(table, "searcher")
-        records = _of_clicks(table, (search_at, searcher_at, item_at, step_at, node_at))
+        records = _of_clicks(table, (at["search"], at["searcher"], item_at, at["step"], node_at))
     found = _Joined(nodes, set(marks), start, dropping=unknown_items == "drop")
     for record in records:
         found.add(record)
@@ -128,8 +123,23 @@ class _Record:
     row: int
 
 
-def _column(table: Table, role: str, given: str | None, known: Sequence[str]) -> int:
-    found = table.column(given, known)
+def _checked_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the named columns by role.
+
+    Raises:
+        ParameterError: It is not a mapping, a role is unknown, or both forms of a table are named.
+    """
+    if columns is not None and not isinstance(columns, Mapping):
+        raise unexpected("columns", columns, "a dict of columns by role, such as {'item': 'target'}")
+    given = dict(columns or {})
+    for role in given:
+        check_choice("columns", role, tuple(_KNOWN))
+    if {"node", "path"} <= set(given):
+        raise unexpected("columns", columns, "'node' or 'path', not both", " Leave one out.")
+    return given
+
+
+def _required(table: Table, role: str, found: int | None) -> int:
     if found is None:
         raise _lacking(table, role)
     return found
@@ -137,7 +147,9 @@ def _column(table: Table, role: str, given: str | None, known: Sequence[str]) ->
 
 def _lacking(table: Table, role: str) -> ReaderError:
     return ReaderError(
-        f"columns: got {listed(table.columns, limit=10)}; expected {brief(role)}. Name it with ", Setting(role), "."
+        f"columns: got {listed(table.columns, limit=10)}; expected {brief(role)}. Name it with ",
+        Setting("columns"),
+        ".",
     )
 
 
@@ -189,8 +201,8 @@ def _of_clicks(table: Table, at: tuple[int | None, int | None, int, int | None, 
         if len(items) > 1:
             raise ReaderError(
                 f"row {rows[0] + 1}: got one search for {listed(items)}; expected one item per search. Correct it, or "
-                "name another column with ",
-                Setting("search"),
+                "name another column of searches with ",
+                Setting("columns"),
                 ".",
             )
         if step_at is not None:
@@ -222,7 +234,7 @@ def _by_step(table: Table, rows: list[int], step_at: int) -> list[int]:
             raise ReaderError(
                 f"row {rows[other] + 1}: got step {brief(cells[other])} of row {rows[one] + 1} again; expected "
                 "distinct steps in a search. For several searches for one item, name a column of searches with ",
-                Setting("search"),
+                Setting("columns"),
                 ".",
             )
     return [rows[at] for at in order]
@@ -341,7 +353,7 @@ class _Joined:
             raise ReaderError(
                 f"node: got {some}, none of them in the tree; expected ids or paths of nodes, such as "
                 f"{listed([label_text(tree.item_labels[0]), _shown(tree)])}. Name the right column with ",
-                Setting("node"),
+                Setting("columns"),
                 ".",
             )
         notes = [
@@ -379,7 +391,9 @@ def _shown(tree: Hierarchy) -> str:
 def _with_links(searches: Searches, nodes: Callable[[Any, int], int], links: Any) -> Searches:
     """Return the searches with the links between nodes."""
     table = read_table(links, ("from", "to"))
-    source_at, target_at = _column(table, "from", None, SOURCES), _column(table, "to", None, TARGETS)
+    source_at, target_at = table.column(None, SOURCES), table.column(None, TARGETS)
+    if source_at is None or target_at is None:
+        raise ReaderError(f"links: got columns {listed(table.columns)}; expected 'from' and 'to'. Rename them.")
     tree, known = searches.hierarchy, dict[Any, int]()
     ends: list[tuple[int, int]] = []
     missing: list[Any] = []

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from pomdp_hier import compare_updaters, load_features
+from pomdp_hier import compare_updaters, fit_delta, load_features, predicted_and_observed, read_searches
 from pomdp_hier.analysis import appraise, compare, compare_search_policies, suggest_moves
 from pomdp_hier.analysis.levels import best_cut, score_by_levels
 from pomdp_hier.cli import build_parser, main
@@ -27,12 +27,14 @@ from pomdp_hier.hqs.settings import Run, Settings
 from pomdp_hier.improvement import improve
 from pomdp_hier.planning import solve, verify
 from pomdp_hier.report import write_report
+from pomdp_hier.searches.comparison import PredictedObserved
 
 READERS = [getattr(Hierarchy, name) for name in dir(Hierarchy) if name.startswith("from_")]
 FUNCTIONS = [
     *READERS,
     *(Hierarchy.to_text, Settings, Run, Sampling, appraise, compare, compare_search_policies, suggest_moves),
     *(compare_updaters, load_features, text_features, solve, improve, best_cut, score_by_levels),
+    *(read_searches, fit_delta, predicted_and_observed),
 ]
 ARGUMENTS = {name for function in FUNCTIONS for name in inspect.signature(function).parameters}
 # Names with an underscore are no English; the others are arguments where a value follows.
@@ -49,6 +51,7 @@ COMMANDS = {
     "levels": ["points.csv", "tree.csv"],
     "features": ["tree.csv", "points.csv"],
     "misfiled": ["points.csv", "tree.csv"],
+    "searches": ["points.csv", "tree.csv", "searches.csv"],
     "policies": ["points.csv", "tree.csv"],
     "show": ["tree.csv"],
     "check": ["--hierarchy", "points.csv", "tree.csv"],
@@ -66,6 +69,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "points.csv").write_text("id,x,y\nant,1,0\nbee,2,1\ncod,0,1\neel,1,3\n", encoding="utf-8")
     (tmp_path / "tree.csv").write_text("id,parent\nr,\na,r\nb,r\nant,a\nbee,a\ncod,b\neel,b\n", encoding="utf-8")
     (tmp_path / "paths.csv").write_text("item,path\nant,a\nbee,a\ncod,b\neel,b\n", encoding="utf-8")
+    (tmp_path / "searches.csv").write_text("searcher,item,step,node\nAnn,ant,1,a\nBob,cod,1,a\n", encoding="utf-8")
     (tmp_path / "walk.pomdp").write_text(
         "discount: 0.9\nstates: 2\nactions: 2\nobservations: 2\nvalues: reward\nT: * uniform\nO: * identity\n"
         "R: 1 : 0 : * : * 1\n",
@@ -157,6 +161,7 @@ CALLS = {
     "reproduce": (reproduce,),
     "score": (evaluate, appraise, evaluate_distributed),
     "report": (evaluate, appraise, write_report),
+    "searches": (fit_delta, predicted_and_observed, PredictedObserved.to_rows),
     "misfiled": (find_misfiled, MisfiledItems.select, MisfiledItems.to_rows),
     "improve": (evaluate, improve),
     "compare": (evaluate, compare),
@@ -178,6 +183,7 @@ OTHERWISE = {
     ("levels", "best_cut"): "levels",
     ("levels", "max_trees"): "limit",
     ("report", "max_rows"): "limit",
+    ("searches", "seed"): "random_state",
     ("compare", "no_measures"): "measures",
     ("policies", "policy"): "policies",
     ("improve", "all"): "sound_only",

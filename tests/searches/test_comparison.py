@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
-from pomdp_hier import Hierarchy, evaluate, fit_delta, predicted_and_observed, read_searches
+from pomdp_hier import Hierarchy, evaluate, expected_search_length, fit_delta, predicted_and_observed, read_searches
 from pomdp_hier._intervals import bootstrap_interval, resampled, share_interval
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.searches.comparison import COLUMNS, SUGGESTIONS
@@ -79,6 +79,7 @@ def test_found_and_hqs(case, shown):
     assert shown.n_found.tolist() == [found[item] for item in range(tree.n_items)]
     assert shown.n_searches.tolist() == [8] * tree.n_items
     np.testing.assert_array_equal(shown.hqs, evaluate(X, tree, delta=0.1).values)
+    np.testing.assert_array_equal(shown.with_return, expected_search_length(X, tree, delta=0.1).values)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])

@@ -82,13 +82,16 @@ def test_one_path_per_row(paths, options):
 def test_columns_by_name_and_searches_by_id():
     rows = {"who": ["a"] * 4, "aim": ["lamp"] * 4, "k": [1, 2, 1, 2], "page": ["Home", "Light", "Garden", "Camp"]}
     named = {"searcher": "who", "item": "aim", "step": "k", "node": "page"}
-    with pytest.raises(ReaderError, match=r"row 3: got step 1 of row 1 again.*search="):
-        read_searches(rows, TREE, **named)
-    found = read_searches(rows | {"no": ["x", "x", "y", "y"]}, TREE, **named, search="no")
+    by_search = named | {"search": "no"}
+    with pytest.raises(ReaderError, match=r"row 3: got step 1 of row 1 again.*columns="):
+        read_searches(rows, TREE, columns=named)
+    found = read_searches(rows | {"no": ["x", "x", "y", "y"]}, TREE, columns=by_search)
     assert labels(found) == [("Home",), ("Home", "Light"), ("Garden",), ("Garden", "Camp")]
     assert found.found.tolist() == [True, False]
     with pytest.raises(ReaderError, match=r"row 1: got one search for 'lamp', 'tent'"):
-        read_searches(rows | {"aim": ["lamp", "tent"] * 2, "no": ["x", "x", "y", "y"]}, TREE, **named, search="no")
+        read_searches(
+            rows | {"aim": ["lamp", "tent"] * 2, "no": ["x", "x", "y", "y"]}, TREE, columns=named | {"search": "no"}
+        )
 
 
 def test_a_name_of_several_nodes_is_the_child_of_the_last_one():
@@ -136,8 +139,12 @@ def test_unknown_items():
     ("source", "options", "words"),
     [
         ({"item": ["lamp"], "path": ["x > y"]}, {}, "node: got 'x', 'y', none of them in the tree"),
-        ({"item": ["lamp"], "walk": ["Home"]}, {}, r"columns: got 'item', 'walk'; expected 'node'. Name it with node="),
-        ({"path": ["Home"], "who": [1]}, {}, r"columns: .*; expected 'item'. Name it with item="),
+        (
+            {"item": ["lamp"], "walk": ["Home"]},
+            {},
+            "columns: got 'item', 'walk'; expected 'node'. Name it",
+        ),
+        ({"path": ["Home"], "who": [1]}, {}, r"columns: .*; expected 'item'. Name it with columns="),
         ({"item": ["lamp"], "node": ["Home"]}, {}, "expected 'searcher'"),
         ({"user": [1, 1], "item": ["lamp"] * 2, "node": ["Home"] * 2, "step": [1, "x"]}, {}, "got steps 1, 'x'"),
         ({"user": [1], "item": ["lamp"], "node": ["Home"], "step": [float("nan")]}, {}, "row 1: got no step"),
@@ -160,9 +167,11 @@ def test_what_cannot_be_joined_is_named(source, options, words):
         ({"back": ""}, "back: got ''"),
         ({"back": [3]}, r"back: got \[3\]"),
         ({"sep": ""}, "sep: got ''"),
-        ({"item": "aim"}, "column: got 'aim'"),
-        ({"node": "path", "path": "path"}, "node, path: got both"),
-        ({"step": "item"}, "step: got 'item'; expected none with one path per row"),
+        ({"columns": {"item": "aim"}}, "column: got 'aim'"),
+        ({"columns": "item"}, "columns: got 'item'; expected a dict"),
+        ({"columns": {"goal": "item"}}, "columns: got 'goal'; expected one of 'search'"),
+        ({"columns": {"node": "path", "path": "path"}}, "columns: .*expected 'node' or 'path', not both"),
+        ({"columns": {"step": "item"}}, "columns: .*expected no 'step' with one path per row"),
     ],
 )
 def test_arguments_that_cannot_be_are_named(options, words):

@@ -1,0 +1,233 @@
+"""``pomdp-hier searches``: the temperature that fits recorded searches, and predicted beside observed choices."""
+
+import argparse
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pomdp_hier._text import brief
+from pomdp_hier.cli import console, files, inputs, tree_formats, trees
+from pomdp_hier.cli.console import Command
+from pomdp_hier.errors import ParameterError
+
+if TYPE_CHECKING:
+    from pomdp_hier.hierarchy.tree import Hierarchy
+    from pomdp_hier.searches.comparison import By
+    from pomdp_hier.searches.records import Searches
+
+_READING = ("columns", "click_sep", "back", "start", "links", "unknown_items")
+_PRIORS = ("uniform", "sizes")
+
+
+def add_reading_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a table of searches is read."""
+    add = parser.add_argument_group("reading SEARCHES").add_argument
+    add(
+        "--columns",
+        type=_column,
+        action="append",
+        metavar="ROLE=NAME",
+        help="a column of the searches by its role: searcher, item, step, node, path or search; repeat for several "
+        "(default: by common names)",
+    )
+    add("--click-sep", metavar="TEXT", help="what separates the nodes of a path (default: >, | or /)")
+    add("--back", action="append", metavar="MARK", help="a mark for one step back in a path (default: <back>)")
+    add(
+        "--start",
+        choices=("root", "first"),
+        default="root",
+        help="where a search starts: at the root, or at its first node, which was given and not chosen (default: root)",
+    )
+    add(
+        "--links",
+        type=files.input_file,
+        metavar="FILE",
+        help="a table of what clicks can lead to, with columns from and to",
+    )
+    add(
+        "--unknown-items",
+        choices=("error", "drop"),
+        default="error",
+        help="searches for items that the tree lacks: stop, or leave out and count (default: error)",
+    )
+
+
+def read_recorded(options: argparse.Namespace, path: str, tree: "Hierarchy") -> "Searches":
+    """Return the searches in a file, joined to the tree.
+
+    Raises:
+        ReaderError: The file cannot be read or joined.
+    """
+    from pomdp_hier.searches import read_searches
+
+    links = None if options.links is None else tree_formats.read_bytes(options.links, "a table of links")
+    with tree_formats.named(tree_formats.source_name(path)):
+        return read_searches(
+            tree_formats.read_bytes(path, "a table of searches"),
+            tree,
+            columns=dict(options.columns or {}),
+            sep=options.click_sep,
+            back=options.back or "<back>",
+            start=options.start,
+            links=links,
+            unknown_items=options.unknown_items,
+        )
+
+
+def check_inputs(options: argparse.Namespace) -> None:
+    """Raise if several files are standard input.
+
+    Raises:
+        ParameterError: They are.
+    """
+    if [options.features, options.tree, options.searches, options.links].count("-") > 1:
+        raise ParameterError(
+            "FEATURES, TREE, SEARCHES and --links: got - for several; expected standard input for one. Give the others "
+            "as files."
+        )
+
+
+def refuse_reading_options(options: argparse.Namespace, why: str) -> None:
+    """Raise for reading options of searches without searches.
+
+    Raises:
+        ParameterError: One of them is given.
+    """
+    inputs.refuse_unused(options, _READING, why)
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    inputs.add_input_options(parser)
+    parser.add_argument(
+        "searches",
+        type=files.input_file,
+        metavar="SEARCHES",
+        help="recorded searches: a table with one click per row (searcher, item, step, node), or one path per row "
+        "(item, path), or -",
+    )
+    add_reading_options(parser)
+    inputs.add_similarity(parser)
+    add = parser.add_argument
+    delta = "the temperature of the predictions at the root (default: the one that is fitted to the searches)"
+    add("--delta", type=float, metavar="X", help=delta)
+    add("--nu", type=_nu, default=1.0, metavar="X", help="factor of the temperature per level, or fitted (default: 1)")
+    prior = "the choices at infinite temperature (default: uniform, or sizes with --links)"
+    add("--prior", choices=_PRIORS, help=prior)
+    add(
+        "--by", choices=("node", "item"), help="the rows of --out and of the list (default: nodes in --out, both lists)"
+    )
+    inputs.add_count(parser, "--top", "list the N largest misfits", 10)
+    add("--seed", type=int, default=0, metavar="N", help="seed of folds and bootstrap (default: 0)")
+    rows = "write one row per node or item to .csv, .parquet or .json; - is CSV on standard output"
+    add("-o", "--out", type=files.output_file, metavar="PATH", help=rows)
+    add("--force", action="store_true", help="replace the file of --out if it exists")
+    add("--json", action="store_true", help="print the result as JSON")
+    inputs.add_quiet(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Fit the temperature, and compare predicted with observed choices."""
+    inputs.check_out(options)
+    check_inputs(options)
+    if options.out == "-":
+        inputs.refuse_unused(options, ("json", "top"), "with --out -")
+    from pomdp_hier.searches import fit_delta, predicted_and_observed
+    from pomdp_hier.searches.comparison import COLUMNS
+
+    by_id = trees.read_names(options.names, options.name_columns)
+    found = inputs.read_inputs(options)
+    settings = {"similarity": options.similarity, "prior": options.prior, "random_state": options.seed}
+    with console.steps("searches", 3) as step:
+        step("reading the searches")
+        searches = read_recorded(options, options.searches, found.tree)
+        step("fitting the temperature")
+        fit = fit_delta(found.features, found.tree, searches, nu=options.nu, **settings)
+        step("comparing predicted with observed choices")
+        delta = fit.delta if options.delta is None else options.delta
+        shown = predicted_and_observed(found.features, found.tree, searches, delta=delta, nu=fit.nu, **settings)
+    by: By = options.by or "node"
+    rows = shown.to_rows(by, names=by_id)
+    if options.out is not None:
+        files.write_table(options.out, {n: [row[n] for row in rows] for n in COLUMNS[by]}, options.force)
+    if options.out == "-":
+        return 0
+    kinds: tuple[By, ...] = ("node", "item") if options.by is None else (by,)
+    misfits = {kind: shown.misfits(kind, options.top, names=by_id) for kind in kinds}
+    if options.json:
+        summary = {
+            **fit.settings,
+            "verdict": fit.verdict,
+            "fit": fit.to_rows(),
+            "correlations": [vars(one) for one in shown.correlations],
+            "misfits": misfits,
+            "notes": list(searches.notes),
+        }
+        print(json.dumps(_finite(summary), indent=1))
+        return 0
+    lists = [line for kind, found_there in misfits.items() for line in _lines(found_there, kind)]
+    lines = dict.fromkeys([searches.summary(), *fit.summary().splitlines(), *shown.sentences()])
+    for line in (*lines, *lists):
+        print(console.printable(line))
+    return 0
+
+
+def _lines(misfits: list[dict[str, Any]], by: str) -> Iterator[str]:
+    """Yield one line per misfit."""
+    yield f"largest misfits, by {by}" if misfits else f"no misfit beyond the intervals, by {by}"
+    for row in misfits:
+        wrong = f", most often {row['wrong_child']} in place of {row['correct_child']}" if row["wrong_child"] else ""
+        yield (
+            f"  {row['suggestion']:<8} {row['name']}: predicted {row['predicted']:.1%}, observed {row['observed']:.1%} "
+            f"({row['low']:.1%} to {row['high']:.1%}) of {row['n_choices']:,}{wrong}"
+        )
+
+
+def _finite(value: Any) -> Any:
+    """Return the value for JSON, with null for NaN."""
+    if isinstance(value, Mapping):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _column(text: str) -> tuple[str, str]:
+    """Return the argument of ``--columns``.
+
+    Example:
+        >>> _column("item=target")
+        ('item', 'target')
+    """
+    role, sign, name = text.partition("=")
+    if not (sign and role and name):
+        raise argparse.ArgumentTypeError(f"got {brief(text)}; expected ROLE=NAME, with a role such as item")
+    return role, name
+
+
+def _nu(text: str) -> float | str:
+    """Return the argument of ``--nu``.
+
+    Example:
+        >>> _nu("1.5"), _nu("fitted")
+        (1.5, 'fitted')
+    """
+    if text == "fitted":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"got {brief(text)}; expected a number or 'fitted'") from None
+
+
+SEARCHES = Command(
+    "searches",
+    "fit delta to recorded searches of people, and compare predicted with observed choices",
+    (
+        "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
+        "printf 'searcher,item,step,node\\nAnn,0,1,4\\nAnn,2,1,5\\nBob,1,1,5\\nBob,3,1,5\\n' > searches.csv",
+        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier searches points.csv - searches.csv",
+    ),
+    _configure,
+    _run,
+)
