@@ -9,9 +9,7 @@ from pomdp_hier._arguments import check_integer, generator
 from pomdp_hier._arrays import Floats
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, ParameterError
-from pomdp_hier.pomdp.belief import Belief, as_belief
-from pomdp_hier.pomdp.core import (
-    Given,
+from pomdp_hier.pomdp.bayes import (
     Simplify,
     bayes_posterior,
     evidence_of,
@@ -19,6 +17,8 @@ from pomdp_hier.pomdp.core import (
     joint_row,
     posterior_branches,
 )
+from pomdp_hier.pomdp.belief import Belief, as_belief
+from pomdp_hier.pomdp.core import Given
 from pomdp_hier.pomdp.numeric import Number
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.pomdp.signatures import SIGNATURES, Signature, bind, required_order

@@ -17,8 +17,9 @@ import pomdp_py
 from pomdp_hier._arguments import generator
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
+from pomdp_hier.pomdp.bayes import bayes_posterior
 from pomdp_hier.pomdp.belief import Belief
-from pomdp_hier.pomdp.core import Given, bayes_posterior
+from pomdp_hier.pomdp.core import Given
 from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel
 from pomdp_hier.pomdp.numeric import Number, draw, mean
 from pomdp_hier.pomdp.problem import POMDP
