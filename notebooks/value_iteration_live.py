@@ -32,8 +32,11 @@ def _(mo):
 
 @app.cell
 def _(mo):
-    steps = mo.ui.slider(1, 8, 1, value=1, label="steps to go", show_value=True)
-    accuracy = mo.ui.slider(0.55, 0.95, 0.05, value=0.85, label="accuracy of listening", show_value=True)
+    # debounce: a figure is drawn once per move, when the slider is released
+    steps = mo.ui.slider(1, 8, 1, value=1, label="steps to go", show_value=True, debounce=True)
+    accuracy = mo.ui.slider(
+        0.55, 0.95, 0.05, value=0.85, label="accuracy of listening", show_value=True, debounce=True
+    )
     mo.vstack([steps, accuracy])
     return accuracy, steps
 

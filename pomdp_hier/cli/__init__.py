@@ -49,6 +49,7 @@ COMPLETION = Command(
 
 _COMMANDS = (
     reproduce.REPRODUCE,
+    reproduce.TEACH,
     score.SCORE,
     inspect.REPORT,
     searches.SEARCHES,

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from pomdp_hier.cli import console, files, inputs
 from pomdp_hier.cli.console import Command, ExitCode
 
 if TYPE_CHECKING:
@@ -133,4 +134,46 @@ REPRODUCE = Command(
     ("pomdp-hier reproduce", "pomdp-hier reproduce --preset text", "pomdp-hier reproduce --json"),
     _configure_reproduce,
     _run_reproduce,
+)
+
+
+_START = {
+    "eta": ("probability of descending to c1", "3/4"),
+    "r0": ("reward of finding the item at the root", "0"),
+    "r1": ("reward of finding it in c1", "3/5"),
+    "r2": ("reward of finding it in c2", "3/5"),
+    "belief": ("belief that the item is in the catalogue", "1"),
+}
+
+
+def _configure_teach(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("-o", "--out", type=files.output_file, required=True, metavar="HTML", help="the file to write, .html")
+    add("--force", action="store_true", help="replace the file if it exists")
+    for name, (words, value) in _START.items():
+        add(
+            f"--{name}",
+            metavar="X",
+            default=value,
+            help=f"{words} at the start, such as 0.75 or 3/4 (default: {value})",
+        )
+    inputs.add_quiet(parser)
+
+
+def _run_teach(options: argparse.Namespace) -> int:
+    """Write the page."""
+    files.check_target(options.out, options.force, endings=(".html", ".htm"))
+    from pomdp_hier.report import write_teaching_page
+
+    page = write_teaching_page(options.out, replace=options.force, **{name: getattr(options, name) for name in _START})
+    console.note(f"written to {options.out}, {len(page.encode()) / 1e3:.0f} kB", options)
+    return ExitCode.DONE
+
+
+TEACH = Command(
+    "teach",
+    "write a page with sliders on the three-node POMDP, which runs without Python",
+    ("pomdp-hier teach -o page.html", "pomdp-hier teach -o page.html --eta 2/3 --r1 0.8"),
+    _configure_teach,
+    _run_teach,
 )

@@ -18,6 +18,7 @@ from pomdp_hier.report.score_plots import (
     draw_score_curve,
     draw_value_density,
 )
+from pomdp_hier.report.teaching_page import write_teaching_page
 
 __all__ = [
     "draw_action_regions",
@@ -35,4 +36,5 @@ __all__ = [
     "draw_value_density",
     "write_comparison",
     "write_report",
+    "write_teaching_page",
 ]

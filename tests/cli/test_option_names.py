@@ -26,7 +26,7 @@ from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.hqs.settings import Run, Settings
 from pomdp_hier.improvement import improve
 from pomdp_hier.planning import solve, verify
-from pomdp_hier.report import write_report
+from pomdp_hier.report import write_report, write_teaching_page
 from pomdp_hier.searches.comparison import PredictedObserved
 
 READERS = [getattr(Hierarchy, name) for name in dir(Hierarchy) if name.startswith("from_")]
@@ -58,6 +58,7 @@ COMMANDS = {
     "solve": ["walk.pomdp", "--horizon=2"],
     "verify": ["tree.csv", "walk.pomdp"],
     "reproduce": [],
+    "teach": ["--out=page.html"],
     "completion": ["bash"],
 }
 BAD = ("-1", "nan", "99999999999999999999", "nosuch", "")
@@ -159,6 +160,7 @@ def test_a_parent_that_marks_a_root_makes_a_table_one_of_parents(tmp_path, capsy
 # The functions that a command calls, whose parameters its options are named after.
 CALLS = {
     "reproduce": (reproduce,),
+    "teach": (write_teaching_page,),
     "score": (evaluate, appraise, evaluate_distributed),
     "report": (evaluate, appraise, write_report),
     "searches": (fit_delta, predicted_and_observed, PredictedObserved.to_rows),
