@@ -55,6 +55,7 @@ _COMMANDS = (
     searches.SEARCHES,
     improve.MISFILED,
     improve.IMPROVE,
+    improve.APPLY,
     compare.COMPARE,
     compare.LEVELS,
     compare.FEATURES,

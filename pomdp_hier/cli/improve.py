@@ -1,4 +1,4 @@
-"""The commands that propose changes: ``improve`` for edits of a tree, and ``misfiled`` for items in the wrong place."""
+"""The commands that change a tree: ``improve`` by edits, ``misfiled`` for items, and ``apply`` what was accepted."""
 
 import argparse
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -13,6 +13,21 @@ from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
+
+
+_DECIDED = "an earlier table of this command or its sister with decisions: what was rejected is not proposed again"
+
+
+def _kept(tree: "Hierarchy", options: argparse.Namespace) -> list[int]:
+    """Return the nodes that rejections in the file of ``--decided`` keep where they are."""
+    if options.decided is None:
+        return []
+    from pomdp_hier.improvement.decisions import kept_nodes, read_decisions
+
+    kept, misfits = kept_nodes(tree, read_decisions(options.decided))
+    for decision, reason in misfits:
+        console.note(f"{options.decided}: {decision} no longer fits: {reason}", options)
+    return kept
 
 
 def _configure_improve(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +64,7 @@ def _configure_improve(parser: argparse.ArgumentParser) -> None:
     add("--time-limit", type=inputs.amount, metavar="SECONDS", help=then)
     inputs.add_count(parser, "--seed", "random seed of the folds", 0)
     inputs.add_count(parser, "--top", "print N edits", 10)
+    add("--decided", type=files.input_file, metavar="PATH", help=_DECIDED)
     inputs.add_quiet(parser)
 
 
@@ -67,6 +83,7 @@ def _run_improve(options: argparse.Namespace) -> int:
 
     by_id = trees.read_names(options.names, options.name_columns)
     read = inputs.read_inputs(options)
+    kept = _kept(read.tree, options)
     with console.may_end_search():
         found = improve(
             read.features,
@@ -75,7 +92,10 @@ def _run_improve(options: argparse.Namespace) -> int:
             expected_wrong=options.expected_wrong,
             sound_only=not options.all,
             keep_levels=options.keep_levels,
-            fixed=[_fixed_label(read.tree, text) for text in options.fixed],
+            fixed=[
+                *(_fixed_label(read.tree, text) for text in options.fixed),
+                *_labels(read.tree, kept),
+            ],
             fixed_levels=options.fixed_level,
             max_edits=options.max_edits,
             max_loss=options.max_loss,
@@ -96,6 +116,12 @@ def _run_improve(options: argparse.Namespace) -> int:
     if options.out is not None:  # last, as the format may not be able to represent the tree
         write_file(options.out, trees.written_like_source(better, options, options.out), replace=options.force)
     return console.exit_code(found.status)
+
+
+def _labels(tree: "Hierarchy", nodes: Sequence[int]) -> list[Hashable]:
+    """Return the labels of nodes; of those without one the numbers."""
+    labels = [None] * tree.n_nodes if tree.labels is None else tree.labels
+    return [node if labels[node] is None else labels[node] for node in nodes]
 
 
 def _fixed_label(tree: "Hierarchy", text: str) -> Hashable:
@@ -147,6 +173,7 @@ def _configure_misfiled(parser: argparse.ArgumentParser) -> None:
     add("--expected-wrong", type=_share, default=0.1, metavar="X", help=share)
     inputs.add_count(parser, "--limit", "write N items, selected or not", 100)
     inputs.add_count(parser, "--top", "print N items", 10)
+    add("--decided", type=files.input_file, metavar="PATH", help=_DECIDED)
     inputs.add_quiet(parser)
 
 
@@ -162,6 +189,7 @@ def _run_misfiled(options: argparse.Namespace) -> int:
     read = inputs.read_inputs(options)
     with console.may_end_search():
         found = find_misfiled(read.features, read.tree, progress=True)
+    found = found.keeping(node for node in _kept(read.tree, options) if node < read.tree.n_items)
     selected = found.select(options.expected_wrong, target=False)
     printed = 0 if options.out == "-" else options.top
     written = 0 if options.out is None else options.limit
@@ -224,4 +252,58 @@ MISFILED = Command(
     ),
     _configure_misfiled,
     _run_misfiled,
+)
+
+
+def _configure_apply(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    features = "one row per item, to print the score before and after"
+    add("features", type=files.input_file, metavar="FEATURES", nargs="?", help=features)
+    tree = "the hierarchy: JSON, Newick, a table, paths, or a linkage matrix"
+    add("tree", type=files.input_file, metavar="TREE", help=tree)
+    moves = "the table of misfiled or improve, with accept or reject in its column decision"
+    add("moves", type=files.input_file, metavar="MOVES", help=moves)
+    inputs.add_reading_options(parser)
+    inputs.add_setting_options(parser, weights=True)
+    better = "write the better tree here: with the ending of TREE in its format, ids and columns, or as .json; .gz too"
+    add("-o", "--out", type=files.output_file, metavar="PATH", help=better)
+    add("--force", action="store_true", help="replace the file if it exists")
+    inputs.add_quiet(parser)
+
+
+def _run_apply(options: argparse.Namespace) -> int:
+    """Carry out what was accepted."""
+    inputs.check_out(options, endings=trees.written_endings(options))
+    if options.features is None:
+        unused = (*inputs.OF_FEATURES, *inputs.OF_SETTINGS)
+        inputs.refuse_unused(options, unused, "on a tree without FEATURES")
+    from pomdp_hier.improvement.decisions import apply_decisions, read_decisions
+
+    decisions = read_decisions(options.moves)
+    read = None if options.features is None else inputs.read_inputs(options)
+    tree = trees.read_tree(options) if read is None else read.tree
+    found = apply_decisions(tree, decisions)
+    for line in found.sentences():
+        print(console.printable(line))
+    if read is not None:
+        from pomdp_hier.hqs.score import hqs_score
+
+        settings = inputs.settings(options, read)
+        before, after = (hqs_score(read.features, one, **settings) for one in (tree, found.tree))
+        print(f"score {before:z.4f} -> {after:z.4f}")
+    if options.out is not None:
+        write_file(options.out, trees.written_like_source(found.tree, options, options.out), replace=options.force)
+    return 0
+
+
+APPLY = Command(
+    "apply",
+    "carry out the accepted moves and edits of a table, and write the better tree",
+    (
+        "printf 'item,path\\nant,a\\nbee,b\\ncod,a\\n' > tree.csv",
+        "printf 'item_id,source_id,target_id,decision\\ncod,a,b,accept\\n' > moves.csv",
+        "pomdp-hier apply tree.csv moves.csv -o better.csv",
+    ),
+    _configure_apply,
+    _run_apply,
 )

@@ -14,7 +14,7 @@ from pomdp_hier._text import brief, counted
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.filing.centroids import UnitRows
 from pomdp_hier.filing.model import NEAR, FilingModel
-from pomdp_hier.hierarchy.node_names import NodeNames, label_text
+from pomdp_hier.hierarchy.node_names import NodeNames, id_texts
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 LEAST_AUC, LEAST_GAIN = 0.6, 0.05
@@ -26,9 +26,12 @@ _AT_ONCE = 1 << 12  # rows that an item is compared with
 COLUMNS = (
     *("rank", "item_id", "item_name", "source_id", "source_path", "target_id", "target_path"),
     *("second_target_id", "second_target_path", "probability", "target_probability", "odds", "n_terms"),
-    *("similar_at_source", "similar_at_target", "selected"),
+    *("similar_at_source", "similar_at_target", "selected", "decision", "note"),
 )
-"""The columns of a table of misfiled items; ``selected`` is whether a row is in the list of `MisfiledItems.select`."""
+"""The columns of a table of misfiled items; ``selected`` is whether a row is in the list of `MisfiledItems.select`.
+
+``decision`` and ``note`` are empty, for the owner of the tree: accept or reject.
+"""
 
 
 def check_share(name: str, value: Any) -> None:
@@ -173,6 +176,27 @@ class MisfiledItems:
         first: Ints = others[np.argsort(-cosines, kind="stable")[:n]]
         return first
 
+    def keeping(self, items: Iterable[int]) -> Self:
+        """Return the same result without items that are known to be in the right place.
+
+        Args:
+            items: The items.
+        """
+        kept = np.array(sorted({int(item) for item in items}), dtype=np.int64)
+        if not len(kept):
+            return self
+        changed: dict[str, Any] = {}
+        for name, value in (("targets", -1), ("second_targets", -1), ("log_odds", -np.inf)):
+            changed[name] = getattr(self, name).copy()
+            changed[name][kept] = value
+        for name in ("probabilities", "target_probabilities", "second_probabilities"):
+            changed[name] = getattr(self, name).copy()
+            changed[name][kept] = 0.0
+        is_kept = np.isin(self.order, kept)
+        order = np.concatenate([self.order[~is_kept], self.order[is_kept]])
+        note = f"{counted(len(kept), 'item')} known to be in the right place, left out."
+        return replace(self, **changed, order=order, notes=(*self.notes, note))
+
     def with_notes(self, *, scale: int | None, n_judged: int, n_items: int) -> Self:
         """Return the same result with its notes.
 
@@ -279,7 +303,7 @@ class MisfiledItems:
             *(float(self.probabilities[item]), float(self.target_probabilities[item])),
             *(float(np.exp(self.log_odds[item])), int(self.n_terms[item])),
             *("; ".join(map(text.name, nodes.tolist())) for nodes in (here, there)),
-            selected,
+            *(selected, "", ""),
         )
         return dict(zip(COLUMNS, cells, strict=True))
 
@@ -288,12 +312,12 @@ class _Texts:
     """Ids, names and paths of nodes as text; empty for -1."""
 
     def __init__(self, tree: Hierarchy, names: Any) -> None:
-        self._tree = tree
+        self._tree, self._ids = tree, id_texts(tree)
         self._names = NodeNames(tree, names, in_words=True)
         self._parts = NodeNames(tree, names, last_part=True, in_words=True)
 
     def id(self, node: int) -> str:
-        return "" if node < 0 else label_text(node if self._tree.labels is None else self._tree.labels[node])
+        return "" if node < 0 else self._ids[node]
 
     def name(self, node: int) -> str:
         return "" if node < 0 else self._names[node]

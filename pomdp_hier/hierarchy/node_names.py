@@ -24,6 +24,19 @@ def label_text(label: Hashable) -> str:
     return brief(label) if isinstance(label, int) and label.bit_length() >= 200 else str(label)
 
 
+def id_texts(tree: "FlatTree") -> list[str]:
+    """Return the ids of all nodes as text; of nodes without one, "node" and their number, or that alone.
+
+    Example:
+        >>> from pomdp_hier.hierarchy import Hierarchy
+        >>> id_texts(Hierarchy.from_children([[0, 1]], 2, labels=["tea", "salt", None]))
+        ['tea', 'salt', 'node 2']
+    """
+    if tree.labels is None:
+        return list(map(str, range(tree.n_nodes)))
+    return [f"node {node}" if label is None else label_text(label) for node, label in enumerate(tree.labels)]
+
+
 class NodeNames(Sequence[str]):
     """Display names of the nodes of a tree ``[n_nodes]``, computed on access.
 

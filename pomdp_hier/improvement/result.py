@@ -9,7 +9,7 @@ from pomdp_hier._text import brief, counted
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.editing import Draft, Parents
 from pomdp_hier.hierarchy.flat import require_hierarchy
-from pomdp_hier.hierarchy.node_names import NodeNames, label_text
+from pomdp_hier.hierarchy.node_names import NodeNames, id_texts
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.result import HQSResult
 
@@ -231,8 +231,7 @@ class Improvement:
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one row per edit, with the keys `COLUMNS`; those that were not made come last."""
-        ids = self.hierarchy.labels
-        called = [*map(label_text, range(self.hierarchy.n_nodes) if ids is None else ids)]
+        called = id_texts(self.hierarchy)
         edits = [*self.edits, *self.apart]
         return [
             dict(zip(COLUMNS, _row(at, edit, at <= len(self.edits), called), strict=True))
@@ -251,10 +250,13 @@ def _lines(edits: Sequence[Edit], limit: int) -> list[str]:
 COLUMNS = (
     *("step", "kind", "node_names", "source_name", "target_name", "n_items", "gain"),
     *("probability", "target_probability", "held_out_gain", "held_out_ci_low", "held_out_ci_high"),
-    *("made", "reason", "flattens", "n_improved", "n_worsened", "largest_loss"),
+    *("made", "decision", "note", "reason", "flattens", "n_improved", "n_worsened", "largest_loss"),
     *("node_ids", "source_id", "target_id"),
 )
-"""The columns of a table of edits; the last three are the ids of all nodes named before."""
+"""The columns of a table of edits; the last three are the ids of all nodes named before.
+
+``decision`` and ``note`` are empty, for the owner of the tree: accept or reject.
+"""
 
 
 def _row(at: int, edit: Edit, made: bool, ids: Sequence[str]) -> tuple[Any, ...]:
@@ -266,7 +268,7 @@ def _row(at: int, edit: Edit, made: bool, ids: Sequence[str]) -> tuple[Any, ...]
     return (
         *(at, edit.kind, *edit.names, edit.n_items, edit.gain),
         *(edit.probability, edit.target_probability, held.gain, *held.interval),
-        *(made, edit.reason, edit.flattens),
+        *(made, "", "", edit.reason, edit.flattens),
         *(edit.n_improved, edit.n_worsened, min((loss for _, loss in edit.most_worsened), default=0.0)),
         *(text(*edit.nodes), text(edit.source), text(edit.target)),
     )

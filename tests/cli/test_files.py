@@ -11,7 +11,19 @@ import pytest
 from pomdp_hier.cli import build_parser, files, main
 
 on_posix = pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
-NAMED_BY = {"SEARCHES", "FEATURES", "TREE", "FILE", "PATH", "CSV", "HTML", "MODEL", "CERTIFICATE", ("FEATURES", "TREE")}
+NAMED_BY = {
+    "SEARCHES",
+    "MOVES",
+    "FEATURES",
+    "TREE",
+    "FILE",
+    "PATH",
+    "CSV",
+    "HTML",
+    "MODEL",
+    "CERTIFICATE",
+    ("FEATURES", "TREE"),
+}
 
 
 @cache

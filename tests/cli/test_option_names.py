@@ -50,6 +50,7 @@ COMMANDS = {
     "improve": ["points.csv", "tree.csv"],
     "levels": ["points.csv", "tree.csv"],
     "features": ["tree.csv", "points.csv"],
+    "apply": ["tree.csv", "moves.csv"],
     "misfiled": ["points.csv", "tree.csv"],
     "searches": ["points.csv", "tree.csv", "searches.csv"],
     "policies": ["points.csv", "tree.csv"],
@@ -69,6 +70,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "points.csv").write_text("id,x,y\nant,1,0\nbee,2,1\ncod,0,1\neel,1,3\n", encoding="utf-8")
     (tmp_path / "tree.csv").write_text("id,parent\nr,\na,r\nb,r\nant,a\nbee,a\ncod,b\neel,b\n", encoding="utf-8")
+    (tmp_path / "moves.csv").write_text("item_id,source_id,target_id,decision\nbee,a,b,accept\n", encoding="utf-8")
     (tmp_path / "paths.csv").write_text("item,path\nant,a\nbee,a\ncod,b\neel,b\n", encoding="utf-8")
     (tmp_path / "searches.csv").write_text("searcher,item,step,node\nAnn,ant,1,a\nBob,cod,1,a\n", encoding="utf-8")
     (tmp_path / "walk.pomdp").write_text(
@@ -169,6 +171,7 @@ CALLS = {
     "compare": (evaluate, compare),
     "levels": (evaluate, score_by_levels, best_cut),
     "features": (compare_features,),
+    "apply": (evaluate,),
     "inspect": (evaluate, appraise),
     "policies": (evaluate, compare_search_policies),
     "show": (Hierarchy.to_text,),
@@ -179,7 +182,9 @@ CALLS = {
 }
 # Options of the command line alone: outputs, how much is printed, and what selects another function.
 LINE_ONLY = {*("help", "==SUPPRESS==", "out", "edits_out", "policy_out", "certificate", "force", "json", "quiet")}
-LINE_ONLY |= {*("score_only", "top", "ascii", "dask", "hierarchy", "check_items", "sweep", "n_moves", "n_edits")}
+LINE_ONLY |= {
+    *("score_only", "top", "ascii", "dask", "hierarchy", "check_items", "sweep", "n_moves", "n_edits", "decided")
+}
 # Options that are called otherwise than the parameter: one name there serves several options here, or is a negation.
 OTHERWISE = {
     ("levels", "best_cut"): "levels",

@@ -1,0 +1,264 @@
+"""The owner's decisions on proposed moves and edits: what was accepted is carried out, what was rejected stays."""
+
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pomdp_hier._arguments import check_path
+from pomdp_hier._imports import from_extra
+from pomdp_hier._io.formats import open_csv
+from pomdp_hier._text import brief, counted
+from pomdp_hier.errors import FileFormatError, ParameterError
+from pomdp_hier.hierarchy.editing import Draft
+from pomdp_hier.hierarchy.flat import require_hierarchy
+from pomdp_hier.hierarchy.node_names import id_texts
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.improvement.result import KINDS, changes_of
+
+_WORDS = {"accept": "accept", "accepted": "accept", "reject": "reject", "rejected": "reject", "": ""}
+_NEW = "new "  # before the number of a cluster that a split makes
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One row of a table of proposals.
+
+    Attributes:
+        row: Its number in the file, 1 for the first.
+        kind: The kind of edit, as in `Edit`.
+        nodes: The ids of the nodes, as text, joined by "; ".
+        source: The id of their parent; for a split or a collapse, of the cluster itself.
+        target: The id of the new parent; empty for none.
+        decision: ``"accept"``, ``"reject"`` or empty.
+        note: The owner's note.
+    """
+
+    row: int
+    kind: str
+    nodes: str
+    source: str
+    target: str
+    decision: str
+    note: str = ""
+
+    def __str__(self) -> str:
+        to = f" to {self.target}" if self.target and self.kind in ("move", "merge") else ""
+        return f"row {self.row}, {self.kind} {self.nodes} from {self.source}{to}"
+
+
+@dataclass(frozen=True, eq=False)
+class Applied:
+    """A tree after the accepted edits.
+
+    Attributes:
+        tree: The tree.
+        done: The accepted rows that were carried out.
+        misfits: The accepted rows that do not fit the tree, each with the reason.
+        n_rejected: The number of rejected rows.
+        n_open: The number of rows without a decision.
+    """
+
+    tree: Hierarchy
+    done: tuple[Decision, ...]
+    misfits: tuple[tuple[Decision, str], ...]
+    n_rejected: int
+    n_open: int
+
+    def sentences(self) -> list[str]:
+        """Return what was carried out and what does not fit, as text."""
+        lines = [
+            f"{counted(len(self.done), 'accepted edit')} carried out, {self.n_rejected:,} rejected, "
+            f"{self.n_open:,} without a decision"
+        ]
+        if self.misfits:
+            lines.append(f"{counted(len(self.misfits), 'accepted edit')} no longer fit{'s' * (len(self.misfits) == 1)}")
+            lines += [f"{decision}: {reason}" for decision, reason in self.misfits]
+        return lines
+
+
+def read_decisions(path: str | Path) -> list[Decision]:
+    """Return the rows of a table of `pomdp-hier misfiled` or `improve`: CSV, JSON, Parquet or a workbook (.xlsx).
+
+    A spreadsheet may have written it again, with semicolons or tabs. Columns that are not needed may be gone.
+
+    Raises:
+        FileFormatError: The file cannot be read, lacks a column, or has a decision that is not accept, reject or empty.
+        MissingExtraError: The file is Parquet or a workbook, and the extra is not installed.
+    """
+    check_path("path", path)
+    name = str(path)
+    try:
+        rows = _table(Path(path).read_bytes(), Path(path).suffix.lower(), name)
+    except OSError as error:
+        raise FileFormatError(f"{name}: cannot be read ({error.strerror}); expected a table of moves") from error
+    given = {str(column).strip().lower() for row in rows[:1] for column in row}
+    ids = "item_id" if "item_id" in given else "node_ids"
+    lacking = [column for column in (ids, "source_id", "target_id", "decision") if rows and column not in given]
+    if lacking:
+        raise FileFormatError(
+            f"{name}: got no column {brief(lacking[0])}; expected the columns of pomdp-hier misfiled or improve, "
+            f"such as {ids}, source_id, target_id and decision."
+        )
+    return [_decision(at, row, ids, name) for at, row in enumerate(rows, start=1)]
+
+
+def _table(content: bytes, ending: str, name: str) -> list[dict[str, Any]]:
+    """Return the rows of a table by column."""
+    if ending == ".json":
+        try:
+            rows = json.loads(content)
+        except ValueError as error:
+            raise FileFormatError(f"{name}: got no JSON ({error}); expected a list of rows") from error
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise FileFormatError(f"{name}: got {brief(rows)}; expected a list of rows by column")
+        return rows
+    if ending == ".parquet":
+        pq = from_extra("frames", "pyarrow.parquet", f"{name} is a Parquet file, which needs pyarrow")
+        table: list[dict[str, Any]] = pq.read_table(io.BytesIO(content)).to_pylist()
+        return table
+    table_of_text = open_csv(io.BytesIO(content), FileFormatError, name=name)
+    return [dict(zip(table_of_text.columns, cells, strict=True)) for _, cells in table_of_text.rows]
+
+
+def _decision(at: int, row: Mapping[str, Any], ids: str, name: str) -> Decision:
+    cells = {str(column).strip().lower(): "" if cell is None else str(cell) for column, cell in row.items()}
+    word = _WORDS.get(cells["decision"].strip().lower())
+    if word is None:
+        raise FileFormatError(
+            f"{name}, row {at}, decision: got {brief(cells['decision'])}; expected accept, reject or an empty cell"
+        )
+    kind = cells.get("kind") or "move"
+    if kind not in KINDS:
+        raise FileFormatError(f"{name}, row {at}, kind: got {brief(kind)}; expected {', '.join(KINDS)}")
+    return Decision(at, kind, cells[ids], cells["source_id"], cells["target_id"], word, cells.get("note", ""))
+
+
+def apply_decisions(hierarchy: Hierarchy, decisions: Iterable[Decision]) -> Applied:
+    """Return the tree after the accepted edits, in the order of the rows.
+
+    A row fits if its nodes and its target exist, and the nodes are where its source says when the row is reached. Other
+    rows are left out, with the reason.
+
+    Args:
+        hierarchy: The tree that the proposals were made for, or a later edition of it.
+        decisions: The rows, as from `read_decisions`.
+
+    Example:
+        >>> tree = Hierarchy.from_paths({"boots": "coats", "parka": "coats", "shoe": "shoes"})
+        >>> rows = [Decision(1, "move", "boots", "coats", "shoes", "accept"),
+        ...         Decision(2, "move", "parka", "shoes", "coats", "accept")]
+        >>> found = apply_decisions(tree, rows)
+        >>> found.tree.item_labels, [reason for _, reason in found.misfits]
+        (('boots', 'parka', 'shoe'), ['parka is below coats'])
+    """
+    require_hierarchy(hierarchy)
+    rows = list(decisions)
+    names, draft = _Ids(hierarchy), Draft(hierarchy)
+    done, misfits = [], []
+    for row in (row for row in rows if row.decision == "accept"):
+        try:
+            names.carry_out(row, draft)
+        except ParameterError as error:
+            misfits.append((row, str(error)))
+        else:
+            done.append(row)
+    count = [sum(row.decision == word for row in rows) for word in ("reject", "")]
+    return Applied(draft.tree(), tuple(done), tuple(misfits), *count)
+
+
+def kept_nodes(hierarchy: Hierarchy, decisions: Iterable[Decision]) -> tuple[list[int], list[tuple[Decision, str]]]:
+    """Return the nodes that rejections keep where they are, and the rejections that no longer fit, with the reason.
+
+    A rejected move keeps its nodes; a rejected split or collapse keeps its cluster, and so on.
+    """
+    names, draft = _Ids(hierarchy), Draft(hierarchy)
+    kept: dict[int, None] = {}
+    misfits = []
+    for row in (row for row in decisions if row.decision == "reject"):
+        try:
+            kept |= dict.fromkeys(names.rejected(row, draft))
+        except ParameterError as error:
+            misfits.append((row, str(error)))
+    return list(kept), misfits
+
+
+class _Ids:
+    """The nodes of a tree by the ids in a table."""
+
+    def __init__(self, tree: Hierarchy) -> None:
+        self._texts = id_texts(tree)
+        self._nodes: dict[str, list[int]] = {}
+        for node, text in enumerate(self._texts):
+            self._nodes.setdefault(text, []).append(node)
+        self._new: dict[str, int] = {}
+
+    def carry_out(self, row: Decision, draft: Draft[Hierarchy]) -> None:
+        """Apply an edit to the draft.
+
+        Raises:
+            ParameterError: It does not fit; the message is the reason.
+        """
+        nodes, source = self._several(row.nodes), self._node(row.source)
+        if row.kind in ("move", "merge", "split"):
+            self._check_source(nodes, source, draft)
+        target = source if row.kind not in ("move", "merge") else self._node(row.target)
+        made = len(draft.parent)
+        draft.apply(changes_of(draft, row.kind, nodes, source, target))
+        if row.kind == "split":
+            self._new[row.target] = made
+
+    def rejected(self, row: Decision, draft: Draft[Hierarchy]) -> list[int]:
+        """Return the nodes that a rejection keeps.
+
+        Raises:
+            ParameterError: It no longer fits; the message is the reason.
+        """
+        source = self._node(row.source)
+        if row.kind in ("split", "collapse"):
+            return [source]
+        nodes = self._several(row.nodes)
+        if row.kind in ("move", "merge"):
+            self._check_source(nodes, source, draft)
+        return nodes
+
+    def _check_source(self, nodes: Sequence[int], source: int, draft: Draft[Hierarchy]) -> None:
+        for node in nodes:
+            if draft.parent[node] != source:
+                above = draft.parent[node]
+                raise ParameterError(f"{self._text(node)} is below {self._text(above)}")
+
+    def _text(self, node: int) -> str:
+        if node < 0:
+            return "no node"
+        return self._texts[node] if node < len(self._texts) else "a new cluster"
+
+    def _several(self, text: str) -> list[int]:
+        """Return the nodes of ids joined by "; ", of which each may contain that itself."""
+        parts, found = text.split("; "), []
+        while parts:
+            sizes = range(len(parts), 0, -1)
+            size = next((k for k in sizes if self._known("; ".join(parts[:k]))), 1)
+            found.append(self._node("; ".join(parts[:size])))
+            parts = parts[size:]
+        return found
+
+    def _known(self, text: str) -> bool:
+        return text in self._nodes or text in self._new or (text.startswith("'") and text[1:] in self._nodes)
+
+    def _node(self, text: str) -> int:
+        if text in self._new:
+            return self._new[text]
+        if text.startswith("'") and text not in self._nodes:  # kept from being read as a formula
+            text = text[1:]
+        if not text:
+            raise ParameterError("no target is given")
+        nodes = self._nodes.get(text, [])
+        if len(nodes) == 1:
+            return nodes[0]
+        if nodes:
+            raise ParameterError(f"{counted(len(nodes), 'node')} are called {brief(text)}")
+        made = text.startswith(_NEW) and text[len(_NEW) :].isdecimal()
+        raise ParameterError(f"{brief(text)} was not made" if made else f"no node is called {brief(text)}")
