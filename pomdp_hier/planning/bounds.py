@@ -14,7 +14,6 @@ from typing import Literal
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import splu, spsolve
 
 from pomdp_hier._arguments import check_choice, check_integer
 from pomdp_hier._arrays import Bools, Floats, Ints
@@ -22,26 +21,24 @@ from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.alpha_vectors import LeafVectors
 from pomdp_hier.planning.decision import TERMINAL_VALUE
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
-from pomdp_hier.planning.point_based.model_arrays import (
-    Outcomes,
-    SolverModel,
-    best_usable,
-    controller_values,
-    outcomes_of,
-    solver_model,
-    state_model,
+from pomdp_hier.planning.point_based.initial_bounds import (
+    blind_plans,
+    blind_stage,
+    blind_values,
+    informed_bound,
+    informed_stage,
+    repeated,
+    tighter_informed_bound,
 )
-from pomdp_hier.planning.point_based.tib import tighter_informed_bound
+from pomdp_hier.planning.point_based.linear_systems import solved
+from pomdp_hier.planning.point_based.model_arrays import SolverModel, outcomes_of, solver_model, state_model
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 Kind = Literal["blind", "fib", "tib", "qmdp", "range"]
 
 _KINDS = ("blind", "fib", "tib", "qmdp", "range")
-_LARGEST_SYSTEM = 30_000  # pairs of action and state up to which FIB solves linear equations
-_FIB_SWEEPS = 1_000
 _MDP_SWEEPS = 50  # backups before, and between, exact values of the best policy so far
-_SOLVED = 5_000  # states up to which linear equations are solved
 
 
 def value_bound(problem: POMDP, kind: Kind, horizon: int | None = None) -> Floats:
@@ -219,8 +216,8 @@ def mdp_values(
             return q, iteration
         if not np.isfinite(values).all():
             break
-        if horizon is None and compiled.discount < 1 and iteration % _MDP_SWEEPS == 0 and len(values) <= _SOLVED:
-            values = _value_of(compiled, q.argmax(axis=0))
+        if horizon is None and compiled.discount < 1 and iteration % _MDP_SWEEPS == 0:
+            values = _value_of(compiled, q.argmax(axis=0), values)
     else:
         if horizon is not None:
             return q, horizon
@@ -244,14 +241,15 @@ def _mdp_backup(compiled: TabularPOMDP, values: Floats) -> Floats:
     )
 
 
-def _value_of(compiled: TabularPOMDP, choice: Ints) -> Floats:
-    """``[S]``, the value of one action per state: ``v = (I - gamma T)^-1 R``, 0 in terminal states."""
+def _value_of(compiled: TabularPOMDP, choice: Ints, near: Floats) -> Floats:
+    """Return ``[S]``, the value of one action per state, or ``near`` where that is closer."""
     rows = sparse.vstack([*compiled.transition], format="csr")[choice * compiled.n_states + np.arange(len(choice))]
     running = np.where(compiled.terminal, 0.0, 1.0)
-    kept = sparse.dia_array((compiled.discount * running[None, :], [0]), shape=rows.shape) @ rows
+    kept = sparse.csr_array(sparse.dia_array((running[None, :], [0]), shape=rows.shape) @ rows)
     reward = running * compiled.reward[choice, np.arange(len(choice))]
-    solved: Floats = splu(sparse.csc_array(sparse.eye_array(len(choice)) - kept)).solve(reward)
-    return solved
+    found, _ = solved(kept, reward, compiled.discount, near, precision=1e-13)
+    before, after = (np.abs(reward + compiled.discount * (kept @ v) - v).max() for v in (near, found))
+    return found if after < before else near
 
 
 def infinite_horizon_qmdp(compiled: TabularPOMDP) -> Floats:
@@ -298,88 +296,7 @@ def _product(matrix: sparse.csr_array, vector: Floats) -> Floats:
     return result
 
 
-# --- the fast informed bound -----------------------------------------------------------------------------------------
-
-
-def informed_stage(
-    model: SolverModel,
-    outcomes: Outcomes,
-    ahead: Floats | None,
-    usable: Bools | None = None,
-    otherwise: float = 0.0,
-) -> Floats:
-    """Return ``[A, n]``, one backup of the fast informed bound; -inf where an action is not legal.
-
-    ``Q(a, s) = R(s, a) + gamma sum_o max_k sum_s' p(s', o | s, a) v_k(s')``
-
-    Args:
-        model: The problem.
-        outcomes: Its outcomes.
-        ahead: ``[K, n]``, the vectors ``v_k``, of the actions with one action less to go; ``None`` for 0.
-        usable: ``[G, K]``, which vectors are legal after each outcome; the legal actions by default.
-        otherwise: The value of an outcome after which no vector is legal. The search raises an error there.
-    """
-    q = model.reward.copy()
-    if ahead is not None and model.discount:
-        usable = outcomes.usable if usable is None else usable
-        best = best_usable(_values_after(outcomes, ahead, usable), usable, otherwise)
-        q += model.discount * np.bincount(outcomes.row, weights=best, minlength=q.size).reshape(q.shape)
-    return np.where(model.legal, q, -np.inf)
-
-
-def _values_after(outcomes: Outcomes, vectors: Floats, usable: Bools) -> Floats:
-    """Return ``[G, K]``, the value of each vector after each outcome, -inf where it is not legal there."""
-    values = outcomes.matrix @ np.where(np.isfinite(vectors), vectors, 0.0).T
-    if np.isposinf(vectors).any():
-        values = np.where(outcomes.matrix @ np.isposinf(vectors).T.astype(np.float64) > 0, np.inf, values)
-    return np.where(usable, values, -np.inf)
-
-
-def informed_bound(model: SolverModel, outcomes: Outcomes) -> Floats:
-    """Return ``[A, n]``, the infinite-horizon fast informed bound, at least its fixed point.
-
-    Policy iteration takes a few linear systems, where value iteration takes ``log(eps) / log(gamma)`` sweeps. The
-    residual of the equations is added.
-
-    Args:
-        model: The problem, whose `slack` is finite.
-        outcomes: Its outcomes.
-    """
-    size = model.reward.size
-    q = np.where(model.legal, float(model.reward.max(initial=0.0)) * model.slack, -np.inf)
-    if size <= _LARGEST_SYSTEM:
-        chosen: Ints | None = None
-        q = informed_stage(model, outcomes, q)
-        for _ in range(_FIB_SWEEPS):
-            values = _values_after(outcomes, q, outcomes.usable)
-            best = values.argmax(axis=1)
-            if chosen is not None:  # a tie with the choice before, up to rounding, does not replace it
-                row = np.arange(len(best))
-                finite = np.where(np.isfinite(values), values, 0.0)
-                least = values[row, chosen] + 1e-13 * float(np.abs(finite).max(initial=0.0))
-                best = np.where(values[row, best] > least, best, chosen)
-                if (best == chosen).all():
-                    break
-            chosen = best
-            q = np.where(model.legal, _solve(model, outcomes, best), -np.inf)
-    else:
-        for _ in range(_FIB_SWEEPS):  # from above, each sweep is a bound
-            q = informed_stage(model, outcomes, q)
-    short = (informed_stage(model, outcomes, q)[model.legal] - q[model.legal]).max(initial=0.0)
-    scale = float(np.abs(q[model.legal]).max(initial=0.0))
-    return q + (float(short) + 1e-15 * scale) * model.slack
-
-
-def _solve(model: SolverModel, outcomes: Outcomes, chosen: Ints) -> Floats:
-    """Return ``[A, n]``, the values with the chosen action after each outcome."""
-    size = model.reward.size
-    entries = outcomes.matrix.tocoo()
-    column = chosen[entries.row] * model.size + entries.col
-    step = sparse.csc_array((entries.data, (outcomes.row[entries.row], column)), shape=(size, size))
-    step.sum_duplicates()
-    system = sparse.csc_array(sparse.eye_array(size, format="csc") - model.discount * step)
-    values: Floats = np.asarray(spsolve(system, model.reward.ravel())).reshape(model.reward.shape)
-    return values
+# --- the fast informed bound and blind policies ----------------------------------------------------------------------
 
 
 def _fib_tables(compiled: TabularPOMDP, depth: int, leaf: LeafVectors) -> Floats:
@@ -409,62 +326,6 @@ def _over_all_states(model: SolverModel, stages: list[Floats]) -> Floats:
     return table
 
 
-# --- blind policies --------------------------------------------------------------------------------------------------
-
-
-def blind_plans(model: SolverModel, outcomes: Outcomes) -> Ints:
-    """Return ``[A, O]``, the next action of each blind policy after each observation.
-
-    It is the same action, or the first that is always legal where that one may not be; -1 where none is.
-
-    Example:
-        >>> from pomdp_hier.problems import tiger
-        >>> model = solver_model(tiger().compiled)
-        >>> blind_plans(model, outcomes_of(model)).tolist()
-        [[0, 0], [1, 1], [2, 2]]
-    """
-    after = _repeated(model)
-    if model.legal.all():
-        return after
-    pair = (outcomes.row // model.size) * model.n_observations + outcomes.observation
-    flat = np.ones((after.size, model.n_actions), dtype=bool)
-    np.logical_and.at(flat, pair, outcomes.usable)
-    usable: Bools = flat.reshape(*after.shape, -1)
-    for a in range(model.n_actions):
-        for o in range(model.n_observations):
-            if not usable[a, o, a]:
-                after[a, o] = int(usable[a, o].argmax()) if usable[a, o].any() else -1
-    return after
-
-
-def _repeated(model: SolverModel) -> Ints:
-    """Return ``[A, O]``, the same action after every observation."""
-    return np.repeat(np.arange(model.n_actions), model.n_observations).reshape(model.n_actions, -1)
-
-
-def blind_stage(model: SolverModel, plans: Ints, ahead: Floats | None) -> Floats:
-    """Return ``[A, n]``, the values of blind policies with one action more to go than ``ahead``.
-
-    Args:
-        model: The problem.
-        plans: ``[A, O]``, the next action after each observation.
-        ahead: ``[A, n]``, their values with one action less; ``None`` for an infinite horizon.
-    """
-    if ahead is None:
-        return controller_values(model, np.arange(model.n_actions), plans)[0]
-    row = np.repeat(np.arange(len(model.indptr) - 1), np.diff(model.indptr))
-    observation, state = np.divmod(model.column, model.size)
-    then = plans[row // model.size, observation]
-    unusable = ~model.legal.ravel()
-    unusable[row[then < 0]] = True
-    then_values = ahead.ravel()[then * model.size + state]
-    unusable[row[then_values == -np.inf]] = True
-    then_values = np.where(np.isfinite(then_values), then_values, 0.0)
-    values = np.bincount(row, weights=model.probability * then_values, minlength=unusable.size)
-    flat = model.reward.ravel() + model.discount * values
-    return np.where(unusable, -np.inf, flat).reshape(model.reward.shape)
-
-
 def _blind_tables(compiled: TabularPOMDP, depth: int, leaf: LeafVectors) -> Floats:
     """``B_d(s, a) = R(s, a) + gamma sum_s' T(s, a, s') B_{d-1}(s', a)``, -inf where the action cannot be repeated.
 
@@ -483,7 +344,7 @@ def _blind_tables(compiled: TabularPOMDP, depth: int, leaf: LeafVectors) -> Floa
     once = np.zeros(model.n_actions, dtype=bool) if compiled.legal_after is None else ~compiled.legal_after.all(axis=0)
     stages = []
     for _ in range(depth):
-        ahead = blind_stage(model, _repeated(model), ahead if model.discount else np.zeros_like(ahead))
+        ahead = blind_stage(model, repeated(model), ahead if model.discount else np.zeros_like(ahead))
         ahead[once] = -np.inf
         stages.append(ahead)
     return _over_all_states(model, stages)
@@ -523,7 +384,7 @@ def infinite_horizon_table(compiled: TabularPOMDP, kind: Literal["fib", "tib", "
     require_float_range(compiled, float(model.slack.max(initial=1.0)))
     outcomes = outcomes_of(model)
     if kind == "blind":
-        table = blind_stage(model, blind_plans(model, outcomes), None)
+        table = blind_values(model, blind_plans(model, outcomes))
     else:
         table = informed_bound(model, outcomes)
         table = tighter_informed_bound(model, outcomes, table)[0] if kind == "tib" else table

@@ -13,10 +13,10 @@ import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.planning.float_range import LEAST
+from pomdp_hier.planning.point_based.initial_bounds import OutcomeBeliefs
 from pomdp_hier.planning.point_based.model_arrays import SolverModel
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.stage import Stage
-from pomdp_hier.planning.point_based.tib import OutcomeBeliefs
 
 _ROUNDING = 2.0**-36
 """The rounding error of a backup relative to the values; weights within 2 ** -40 count as equal."""

@@ -13,18 +13,20 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._io.memory import memory_available
 from pomdp_hier._text import brief, listed
-from pomdp_hier.errors import ModelError, Setting
+from pomdp_hier.errors import ModelError, PlanningError, Setting
 from pomdp_hier.planning.decision import outcome_matrix
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.spaces import require_observation
 from pomdp_hier.pomdp.tabular import TabularPOMDP
+
+_OUTCOME_BYTES = 64  # of memory while an outcome is laid out, and of its bounds
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -203,19 +205,35 @@ def solver_model(compiled: TabularPOMDP, start: Floats | None = None, observatio
         >>> model.state.tolist(), model.row_sums.tolist()
         ([0], [[0.5]])
     """
-    outcomes = _matrices(compiled)
+    _require_memory(compiled)
     kind_after = np.zeros(compiled.n_observations + 1, dtype=np.int64)
     if compiled.legal_after is not None:
         _, kind_after = np.unique(compiled.legal_after, axis=0, return_inverse=True)
         kind_after = kind_after.ravel().astype(np.int64)
     at_start = _kind(compiled, kind_after, observation)
-    pairs = _pairs(compiled, outcomes, kind_after, compiled.initial if start is None else start, at_start)
+    pairs = _pairs(compiled, kind_after, compiled.initial if start is None else start, at_start)
     legal = compiled.legal[:, pairs[:, 0]]
     if compiled.legal_after is not None:
         of_kind = np.zeros((int(kind_after.max()) + 1, compiled.n_actions), dtype=bool)
         of_kind[kind_after] = compiled.legal_after
         legal = legal & of_kind[pairs[:, 1]].T
-    return _laid_out(compiled, outcomes, kind_after, at_start, pairs, legal)
+    return _laid_out(compiled, kind_after, at_start, pairs, legal)
+
+
+def _require_memory(compiled: TabularPOMDP) -> None:
+    """Raise an error for a problem whose outcomes exceed the available memory."""
+    joint = compiled.joint or ()
+    count = sum(
+        joint[a].nnz if compiled.observation is None else int(np.diff(compiled.observation[a].indptr)[t.indices].sum())
+        for a, t in enumerate(compiled.transition)
+    )
+    needed, most = count * _OUTCOME_BYTES, memory_available()
+    if needed > most:
+        raise PlanningError(
+            f"problem: got {count:,} outcomes of positive probability, {needed / 2**30:,.1f} GiB; expected at most "
+            f"{most // _OUTCOME_BYTES:,}, {most / 2**30:,.1f} GiB, the available memory. Merge states or observations, "
+            "or plan online, with RTBSS or POUCT."
+        )
 
 
 def state_model(compiled: TabularPOMDP) -> SolverModel:
@@ -229,19 +247,19 @@ def state_model(compiled: TabularPOMDP) -> SolverModel:
     nonterminal = np.flatnonzero(~compiled.terminal)
     pairs = np.stack([nonterminal, np.zeros_like(nonterminal)], axis=1)
     kind_after = np.zeros(compiled.n_observations + 1, dtype=np.int64)
-    return _laid_out(compiled, _matrices(compiled), kind_after, 0, pairs, compiled.legal[:, pairs[:, 0]])
+    return _laid_out(compiled, kind_after, 0, pairs, compiled.legal[:, pairs[:, 0]])
 
 
-def _matrices(compiled: TabularPOMDP) -> list[Any]:
-    return [outcome_matrix(compiled, a).tocoo() for a in range(compiled.n_actions)]
+def _outcome_matrix(compiled: TabularPOMDP, action: int) -> sparse.csr_array:
+    matrix = outcome_matrix(compiled, action)
+    matrix.sort_indices()
+    return matrix
 
 
-def _laid_out(
-    compiled: TabularPOMDP, outcomes: list[Any], kind_after: Ints, at_start: int, pairs: Ints, legal: Bools
-) -> SolverModel:
+def _laid_out(compiled: TabularPOMDP, kind_after: Ints, at_start: int, pairs: Ints, legal: Bools) -> SolverModel:
     """Return the layout of pairs ``[n, 2]`` of state and kind."""
     state, kind = pairs[:, 0].copy(), pairs[:, 1].copy()
-    indptr, column, probability = _flatten(compiled, outcomes, kind_after, pairs, legal)
+    indptr, column, probability = _flatten(compiled, kind_after, pairs, legal)
     return SolverModel(
         compiled=compiled,
         state=state,
@@ -256,14 +274,14 @@ def _laid_out(
     )
 
 
-def _pairs(compiled: TabularPOMDP, outcomes: list[Any], kind_after: Ints, start: Floats, at_start: int) -> Ints:
+def _pairs(compiled: TabularPOMDP, kind_after: Ints, start: Floats, at_start: int) -> Ints:
     """Return ``[n, 2]``, the nonterminal pairs of state and kind: all, or where it matters the reachable ones."""
     nonterminal = np.flatnonzero(~compiled.terminal)
     if compiled.legal_after is None and compiled.discount < 1:
         return np.stack([nonterminal, np.zeros_like(nonterminal)], axis=1)
     size = compiled.n_states
     edges: list[set[tuple[int, int]]] = [set() for _ in range(size)]
-    for matrix in outcomes:
+    for matrix in (_outcome_matrix(compiled, a).tocoo() for a in range(compiled.n_actions)):
         observation, next_state = np.divmod(matrix.col.astype(np.int64), size)
         for s, t, c in zip(matrix.row.tolist(), next_state.tolist(), kind_after[observation].tolist(), strict=True):
             edges[s].add((t, c))
@@ -277,30 +295,38 @@ def _pairs(compiled: TabularPOMDP, outcomes: list[Any], kind_after: Ints, start:
     return np.array(sorted(met), dtype=np.int64).reshape(-1, 2)
 
 
-def _flatten(
-    compiled: TabularPOMDP, outcomes: list[Any], kind_after: Ints, pairs: Ints, legal: Bools
-) -> tuple[Ints, Ints, Floats]:
+def _flatten(compiled: TabularPOMDP, kind_after: Ints, pairs: Ints, legal: Bools) -> tuple[Ints, Ints, Floats]:
     """Return the outcomes of every action and nonterminal state as one CSR matrix; illegal rows are empty."""
     size, n = compiled.n_states, len(pairs)
     n_kinds = int(kind_after.max()) + 1
     position = np.full((size, n_kinds), -1, dtype=np.int64)
     position[pairs[:, 0], pairs[:, 1]] = np.arange(n)
-    rows, columns, values = [], [], []
-    for a, matrix in enumerate(outcomes):
+    lengths, columns, values = [], [], []
+    for a in range(compiled.n_actions):
+        whole = _outcome_matrix(compiled, a)
+        if n == size and n_kinds == 1 and legal[a].all():  # nothing to leave out or to move
+            lengths.append(np.diff(whole.indptr))
+            columns.append(whole.indices)
+            values.append(whole.data)
+            continue
+        matrix = whole.tocoo()
         observation, next_state = np.divmod(matrix.col.astype(np.int64), size)
         target = position[next_state, kind_after[observation]]
+        parts = []
         for c in range(n_kinds):
             source = position[matrix.row, c]
-            kept = np.flatnonzero((source >= 0) & (target >= 0))
-            kept = kept[legal[a, source[kept]]]
-            rows.append(a * n + source[kept])
-            columns.append(observation[kept] * n + target[kept])
-            values.append(matrix.data[kept])
-    row, column = np.concatenate(rows), np.concatenate(columns)
-    order = np.lexsort((column, row))
-    indptr = np.zeros(compiled.n_actions * n + 1, dtype=np.int64)
-    np.cumsum(np.bincount(row, minlength=compiled.n_actions * n), out=indptr[1:])
-    return indptr, column[order], np.concatenate(values)[order]
+            kept = np.flatnonzero((source >= 0) & (target >= 0) & legal[a, source])
+            parts.append((source[kept], observation[kept] * n + target[kept], matrix.data[kept]))
+        row, column, value = (np.concatenate(part) if n_kinds > 1 else part[0] for part in zip(*parts, strict=True))
+        key = row * (n * compiled.n_observations) + column
+        if (np.diff(key) < 0).any():
+            order = np.argsort(key, kind="stable")
+            column, value = column[order], value[order]
+        lengths.append(np.bincount(row, minlength=n))
+        columns.append(column)
+        values.append(value)
+    indptr = np.append(0, np.cumsum(np.concatenate(lengths)))
+    return indptr, np.concatenate(columns, dtype=np.int64), np.concatenate(values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,15 +354,22 @@ def outcomes_of(model: SolverModel) -> Outcomes:
         >>> outcomes_of(solver_model(tiger().compiled)).matrix.shape
         (12, 2)
     """
-    row = np.repeat(np.arange(len(model.indptr) - 1), np.diff(model.indptr))
-    observation, state = np.divmod(model.column, model.size)
-    present, group = np.unique(row * model.n_observations + observation, return_inverse=True)
-    matrix = sparse.csr_array((model.probability, (group.ravel(), state)), shape=(len(present), model.size))
+    observation = model.column // max(1, model.size)  # ascending in each row
+    begins = np.ones(len(observation), dtype=bool)
+    np.not_equal(observation[1:], observation[:-1], out=begins[1:])
+    begins[model.indptr[:-1][model.indptr[:-1] < len(begins)]] = True
+    first = np.flatnonzero(begins)
+    kind = np.int32 if model.size < 2**31 and len(observation) < 2**31 else np.int64
+    state = np.subtract(model.column, observation * model.size, dtype=np.int64).astype(kind)
+    indptr = np.append(first, len(observation)).astype(kind)
+    matrix = sparse.csr_array((model.probability, state, indptr), shape=(len(first), model.size))
+    row = np.searchsorted(model.indptr, first, side="right") - 1
+    observation = observation[first]
     if model.legal.all():
-        usable = np.ones((len(present), model.n_actions), dtype=bool)
+        usable = np.ones((len(first), model.n_actions), dtype=bool)
     else:
         usable = np.asarray(matrix @ (~model.legal).T.astype(np.float64)) == 0
-    return Outcomes(matrix, *np.divmod(present, model.n_observations), usable)
+    return Outcomes(matrix, row, observation, usable)
 
 
 def best_usable(values: Floats, usable: Bools, otherwise: float = 0.0) -> Floats:
@@ -351,111 +384,3 @@ def best_usable(values: Floats, usable: Bools, otherwise: float = 0.0) -> Floats
     for k in range(values.shape[1]):  # numpy's maximum along a short axis takes three times as long
         np.maximum(best, values[:, k], out=best, where=usable[:, k])
     return np.where(best == -np.inf, otherwise, best)
-
-
-# --- values of controllers -------------------------------------------------------------------------------------------
-
-_SMALL_SYSTEM = 4_000
-_MOST_STEPS = 300
-
-
-def controller_values(
-    model: SolverModel, actions: Ints, after: Ints, guess: Floats | None = None
-) -> tuple[Floats, int]:
-    """Return ``[N, n]``, lower bounds on the values of a controller's nodes, and the number of products with P.
-
-    With action ``a_k`` at node k and node ``k'(o)`` after observation o, the values solve
-    ``v_k(s) = R(s, a_k) + gamma sum_o sum_s' p(s', o | s, a_k) v_k'(o)(s')``. A value is -inf where the controller can
-    reach an action that is not legal.
-
-    Args:
-        model: The problem, whose `slack` is finite.
-        actions: ``[N]``, the action of each node.
-        after: ``[N, O]``, the next node after each observation; -1 where none is legal.
-        guess: ``[N, n]``, the start of the iteration for a large system.
-
-    Example:
-        >>> from pomdp_hier.planning.point_based.model_arrays import solver_model
-        >>> from pomdp_hier.problems import tiger
-        >>> listen, _ = controller_values(solver_model(tiger().compiled), np.array([0]), np.array([[0, 0]]))
-        >>> listen.round(6).tolist()
-        [[-20.0, -20.0]]
-    """
-    size = model.size
-    order = np.argsort(actions, kind="stable")  # node by node is then action by action
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    following = np.where(after < 0, -1, rank[after])[order]
-    columns, values, lengths = [], [], []
-    for a in np.unique(actions).tolist():
-        first, last = model.indptr[a * size], model.indptr[(a + 1) * size]
-        observation, state = np.divmod(model.column[first:last], size)
-        then = following[actions[order] == a][:, observation]
-        columns.append(np.where(then < 0, -1, then * size + state).ravel())
-        values.append(np.tile(model.probability[first:last], len(then)))
-        lengths.append(np.tile(np.diff(model.indptr[a * size : (a + 1) * size + 1]), len(then)))
-    column, value, length = np.concatenate(columns), np.concatenate(values), np.concatenate(lengths)
-    lost = _lost(model, actions[order], column, length)
-    reward = np.where(lost, 0.0, model.reward[actions[order]].ravel())
-    if lost.any():
-        row = np.repeat(np.arange(len(length)), length)
-        kept = ~lost[row]
-        column, value, length = column[kept], value[kept], np.bincount(row[kept], minlength=len(length))
-    step = sparse.csr_array((value, column, np.append(0, np.cumsum(length))), shape=(len(length),) * 2)
-    near = np.zeros_like(reward) if guess is None else guess[order].ravel()
-    near = np.where(lost | ~np.isfinite(near), 0.0, near)
-    solved, n_products = _below_solution(step, reward, model.discount, np.tile(model.slack, len(actions)), near)
-    return np.where(lost, -np.inf, solved).reshape(len(actions), size)[rank], n_products
-
-
-def _lost(model: SolverModel, actions: Ints, column: Ints, length: Ints) -> Bools:
-    """Return ``[N n]``, whether a pair of node and state can reach an illegal action, or no node."""
-    lost: Bools = ~model.legal[actions].ravel()
-    if not lost.any() and column.min(initial=0) >= 0:
-        return lost
-    row = np.repeat(np.arange(len(length)), length)
-    lost[row[column < 0]] = True
-    before = -1
-    while int(lost.sum()) != before:  # a predecessor of a lost pair is lost as well
-        before = int(lost.sum())
-        lost[row[lost[column]]] = True
-    return lost
-
-
-def _below_solution(
-    step: sparse.csr_array, reward: Floats, discount: float, slack: Floats, near: Floats
-) -> tuple[Floats, int]:
-    """Return the solution of ``v = r + gamma P v``, less the residual and rounding errors.
-
-    For any v, ``v - max(v - r - gamma P v) slack`` is at most the solution.
-
-    Args:
-        step: ``[M, M]``, P.
-        reward: ``[M]``, r.
-        discount: gamma.
-        slack: ``[M]``, the accumulated error of an error of 1 per step.
-        near: ``[M]``, the start of the iteration for a large system.
-    """
-    from scipy.sparse.linalg import LinearOperator, bicgstab, spsolve
-
-    n_products = 0
-
-    def applied(v: Floats) -> Floats:
-        nonlocal n_products
-        n_products += 1
-        left: Floats = v - discount * (step @ v)
-        return left
-
-    if len(reward) <= _SMALL_SYSTEM:
-        system = sparse.csc_array(sparse.eye_array(len(reward), format="csc") - discount * step.tocsc())
-        values = np.asarray(spsolve(system, reward))
-    else:
-        system = LinearOperator(step.shape, matvec=applied, dtype=np.float64)
-        unit = float(np.abs(reward).max(initial=0.0)) or 1.0  # squares of rewards may exceed floats
-        values, _ = bicgstab(system, reward / unit, x0=near / unit, rtol=1e-10, atol=0.0, maxiter=_MOST_STEPS)
-        values *= unit
-        if not np.isfinite(values).all():
-            values = np.zeros_like(reward)
-    short = float((applied(values) - reward).max(initial=0.0))
-    below: Floats = values - (max(0.0, short) + 1e-15 * float(np.abs(values).max(initial=0.0))) * slack
-    return below, n_products

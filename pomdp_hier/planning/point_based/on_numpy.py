@@ -58,12 +58,23 @@ def expand(
     offsets = np.zeros(len(seen) + 1, dtype=np.int64)
     np.cumsum(np.bincount(owner, minlength=len(seen)), out=offsets[1:])
     mass = mass / share[owner]
-    with np.errstate(over="ignore"):
-        mixed = rounded_bits(mass) ^ (state.astype(np.uint64) * _MIX[0])
-        mixed = (mixed ^ (mixed >> _SHIFT)) * _MIX[1]
-        mixed = (mixed ^ (mixed >> _SHIFT)) * _MIX[2]
-        keys: NDArray[np.uint64] = np.add.reduceat(mixed, offsets[:-1]) if len(seen) else np.zeros(0, dtype=np.uint64)
+    hashes = mixed(rounded_bits(mass), state)
+    keys: NDArray[np.uint64] = np.add.reduceat(hashes, offsets[:-1]) if len(seen) else np.zeros(0, dtype=np.uint64)
     return seen, offsets, state, mass, share, keys, lost
+
+
+def mixed(bits: NDArray[np.uint64], state: Ints) -> NDArray[np.uint64]:
+    """Return a hash of each entry of a belief, by its rounded bits and its state.
+
+    Example:
+        >>> hashes = mixed(rounded_bits(np.array([0.5, 0.5])), np.array([0, 1]))
+        >>> bool(hashes[0] == hashes[1])
+        False
+    """
+    hashes: NDArray[np.uint64] = bits ^ (state.astype(np.uint64) * _MIX[0])  # of arrays, so that overflow is silent
+    for factor in _MIX[1:]:
+        hashes = (hashes ^ (hashes >> _SHIFT)) * factor
+    return hashes
 
 
 def rounded_bits(weight: Floats) -> NDArray[np.uint64]:

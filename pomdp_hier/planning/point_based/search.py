@@ -15,10 +15,10 @@ import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import PlanningError
-from pomdp_hier.planning.bounds import blind_plans, blind_stage, informed_bound, informed_stage
-from pomdp_hier.planning.point_based.model_arrays import SolverModel, controller_values, outcomes_of
+from pomdp_hier.planning.point_based.initial_bounds import InitialBounds, blind_plans, blind_stage, informed_stage
+from pomdp_hier.planning.point_based.linear_systems import Stop, StoppedEarlyError, controller_values, never
+from pomdp_hier.planning.point_based.model_arrays import Outcomes, SolverModel
 from pomdp_hier.planning.point_based.stage import Children, HasKernels, Kernels, Stage
-from pomdp_hier.planning.point_based.tib import tighter_informed_bound
 
 Support = tuple[int, ...]
 
@@ -130,26 +130,39 @@ class Search(HasKernels):
         model: The problem.
         kernels: The inner loops.
         start: ``[n]``, the weights of the nonterminal states at the start.
-        horizon: The number of actions to go; ``None`` for an infinite horizon.
-        most_bytes: The memory limit for an evaluation of the controller.
+        stages: The stages with their initial bounds; the search starts at the last one.
+        most_bytes: The memory limit.
+        stop: Whether to leave a trial or an evaluation.
 
     Attributes:
         backups: The number of belief backups.
+        horizon: The number of actions to go; ``None`` for an infinite horizon.
     """
 
     def __init__(
-        self, model: SolverModel, kernels: Kernels, start: Floats, horizon: int | None, most_bytes: float = np.inf
+        self,
+        model: SolverModel,
+        kernels: Kernels,
+        start: Floats,
+        stages: list[Stage],
+        most_bytes: float = np.inf,
+        stop: Stop = never,
     ) -> None:
-        self.model, self.kernels, self.horizon, self.most_bytes = model, kernels, horizon, most_bytes
+        self.model, self.kernels, self.stages, self.most_bytes, self.stop = model, kernels, stages, most_bytes, stop
+        self.horizon = None if stages[-1].next is stages[-1] else len(stages)
         self.backups = self.trials = self._idle = self._changes = 0
         self._evaluated_at = self._failures = self._work = self._made_then = 0
         self._n_products = 50  # at first, a guess
-        self.stages = _stages(model, kernels, horizon)
         self.mass = float(start.sum())
         index = np.flatnonzero(start)
         offsets = np.array([0, len(index)])
         nodes = self.stages[-1].admit(offsets, index, start[index] / self.mass, np.zeros(1, dtype=np.uint64))
         self.root = int(nodes[0])
+
+    def _look(self) -> None:
+        """Raise `StoppedEarlyError` if a limit is reached; all bounds hold."""
+        if self.stop() or (self.horizon is None and self.most_bytes < np.inf and self.n_bytes >= self.most_bytes):
+            raise StoppedEarlyError
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -168,6 +181,9 @@ class Search(HasKernels):
 
         Args:
             deepest: The largest number of actions to look ahead.
+
+        Raises:
+            StoppedEarlyError: A limit was reached on the way. What was found until then is kept.
         """
         stage, node = self.stages[-1], self.root
         pool = stage.pool
@@ -192,6 +208,7 @@ class Search(HasKernels):
                 break
             stage, node = stage.next, int(children.node[chosen])
         for stage, node in reversed(path):
+            self._look()
             self._back_up(stage, node)
         self.trials += 1
         if self.horizon is None:  # less often after failures
@@ -259,7 +276,9 @@ class Search(HasKernels):
         """Add the vectors of a controller that improve the lower bound, and return whether any does."""
         stage = self.stages[-1]
         actions = np.array([stage.actions[k] for k in numbers])
-        vectors, self._n_products = controller_values(self.model, actions, after, guess=stage.archive[numbers])
+        vectors, self._n_products = controller_values(
+            self.model, actions, after, guess=stage.archive[numbers], stop=self.stop
+        )
         made_at = [stage.made_at.get(k, -1) for k in numbers]
         better = np.array([self._is_better(stage, at, vector) for at, vector in zip(made_at, vectors, strict=True)])
         if better.any():
@@ -290,6 +309,7 @@ class Search(HasKernels):
             if action in done:
                 break
             done.add(action)
+            self._look()
             children = stage.expand(node, action)
             value, source = float(stage.immediate[node][action]), None
             if stage.next is not None:
@@ -369,25 +389,48 @@ class Search(HasKernels):
         return stage.default[action]
 
 
-def _stages(model: SolverModel, kernels: Kernels, horizon: int | None) -> list[Stage]:
-    """Return the stages with their initial bounds; the search starts at the last one."""
-    outcomes = outcomes_of(model)
+def infinite_stage(model: SolverModel, kernels: Kernels, initial: InitialBounds) -> list[Stage]:
+    """Return the stage of an infinite horizon, which follows itself."""
+    stage = Stage(model, kernels, initial.informed, None, initial.rests_on)
+    stage.next = stage
+    _add_blind(stage, initial.blind, np.maximum(initial.plans, 0))
+    return [stage]
+
+
+def finite_stages(
+    model: SolverModel, outcomes: Outcomes, kernels: Kernels, horizon: int, stop: Stop = never
+) -> list[Stage]:
+    """Return the stages with 1 to ``horizon`` actions to go, with the bounds of FIB and of blind policies.
+
+    Args:
+        model: The problem.
+        outcomes: Its outcomes.
+        kernels: The inner loops.
+        horizon: The number of actions.
+        stop: Whether to leave; the bounds of the other stages are those of the least and the greatest values before.
+    """
     plans = blind_plans(model, outcomes)
-    after = np.maximum(plans, 0)
-    if horizon is None:
-        informed, rests_on = tighter_informed_bound(model, outcomes, informed_bound(model, outcomes))
-        stage = Stage(model, kernels, informed, None, rests_on)
-        stage.next = stage
-        _add_blind(stage, blind_stage(model, plans, None), after)
-        return [stage]
     stages: list[Stage] = []
+    most = float(model.row_sums.max(initial=0.0)) * model.discount
     above = blind = None
     for _ in range(horizon):
-        above = informed_stage(model, outcomes, above)
-        blind = blind_stage(model, plans, np.zeros(model.reward.shape) if blind is None else blind)
+        try:
+            above = informed_stage(model, outcomes, above, stop=stop)
+            blind = blind_stage(model, plans, np.zeros(model.reward.shape) if blind is None else blind)
+        except StoppedEarlyError:
+            greatest = 0.0 if above is None else max(0.0, float(above.max(initial=0.0)))
+            above = np.where(model.legal, model.reward + most * greatest, -np.inf)
+            blind = _least_ahead(model, plans, blind, most)
         stages.append(Stage(model, kernels, above, stages[-1] if stages else None))
-        _add_blind(stages[-1], blind, after)
+        _add_blind(stages[-1], blind, np.maximum(plans, 0))
     return stages
+
+
+def _least_ahead(model: SolverModel, plans: Ints, blind: Floats | None, most: float) -> Floats:
+    """Return ``[A, n]``, a lower bound on the values of blind policies with one action more to go."""
+    if blind is None or not model.legal.all():  # where actions are not legal, values are -inf
+        return blind_stage(model, plans, np.zeros(model.reward.shape) if blind is None else blind)
+    return model.reward + most * float(blind.min(initial=0.0))
 
 
 def _add_blind(stage: Stage, vectors: Floats, after: Ints) -> None:

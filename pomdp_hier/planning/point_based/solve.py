@@ -5,8 +5,8 @@ import signal
 import threading
 import time
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any, Literal
@@ -14,14 +14,17 @@ from typing import Any, Literal
 import numpy as np
 
 from pomdp_hier._arguments import check_choice, check_flag, is_integer, unexpected
+from pomdp_hier._arrays import Floats
 from pomdp_hier._imports import is_installed, pays
 from pomdp_hier._io.memory import memory_available
 from pomdp_hier._progress import shown_progress
 from pomdp_hier.errors import MissingExtraError, PlanningError
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
 from pomdp_hier.planning.point_based import on_numpy
-from pomdp_hier.planning.point_based.model_arrays import SolverModel, solver_model
-from pomdp_hier.planning.point_based.search import Search
+from pomdp_hier.planning.point_based.initial_bounds import InitialBounds, initial_bounds
+from pomdp_hier.planning.point_based.linear_systems import StoppedEarlyError, never
+from pomdp_hier.planning.point_based.model_arrays import Outcomes, SolverModel, outcomes_of, solver_model
+from pomdp_hier.planning.point_based.search import Search, finite_stages, infinite_stage
 from pomdp_hier.planning.point_based.solution import Progress, Solution
 from pomdp_hier.pomdp.numeric import is_nonnegative
 from pomdp_hier.pomdp.problem import POMDP, require_problem
@@ -31,6 +34,8 @@ Engine = Literal["auto", "numpy", "numba"]
 _STAGE_BYTES = 8_000  # of a stage of the smallest problem
 _UNREACHABLE = 1e-9  # relative gap at which to stop where floats cannot represent the precision
 _SECONDS = 4e-4  # CPU seconds of a search with numpy, per outcome (entry of T times Z)
+_MORE = 0.05  # of the time limit, which the last evaluation of the controller may take more
+_MORE_SECONDS = 0.1
 _NUMBA_FILE = Path(__file__).with_name("on_numba.py")
 COMPILATION = {  # CPU seconds, of the loops in `on_numba`
     **{"expand": 2.7, "expectations": 0.4, "greatest": 0.4},
@@ -67,8 +72,9 @@ def solve(
         horizon: The number of actions; ``None`` for an infinite horizon.
         precision: The gap between the bounds at which to stop, in the unit of rewards. A precision below the spacing of
             floats near the values cannot be reached; the search then stops at a relative gap of 1e-9.
-        time_limit: CPU seconds of this process, checked between trials and after the initial bounds, which take some
-            seconds for large problems. The last evaluation of the controller may take a tenth more.
+        time_limit: CPU seconds of this process, from the call on. Whatever is being computed is left then, with the
+            bounds so far; the last evaluation of the controller may take a twentieth more, or a tenth of a second. The
+            arrays of the model are made before.
         memory_limit: The largest memory of the search, in bytes.
         max_trials: The largest number of searches from the start belief.
         engine: ``"numba"`` for compiled inner loops, ``"numpy"``, or ``"auto"``: numba where it is installed and pays,
@@ -106,10 +112,23 @@ def solve(
     else:
         _check_stages(horizon, model)
         require_float_range(compiled, horizon_sum(model.shrink, horizon))
-    most_bytes = np.inf if memory_limit is None else memory_limit
-    search = Search(model, _kernels(engine, model, time_limit), weights, horizon, most_bytes)
     limits = _Limits(precision, time_limit, memory_limit, max_trials, began)
-    status, history = _run(search, limits, progress)
+    with limits.interruptible():
+        outcomes = outcomes_of(model)
+        history, initial = _begin(model, outcomes, weights, limits) if horizon is None else ([], None)
+    try:
+        kernels = _kernels(engine, model, limits)
+    except KeyboardInterrupt:  # numba was being loaded, or compiled
+        limits.pressed.append(signal.SIGINT)
+        kernels = on_numpy
+    with limits.interruptible(), shown_progress(progress, "bounds", " trials") as bar:
+        if initial is None:
+            stages = finite_stages(model, outcomes, kernels, horizon or 0, limits.stop)
+        else:
+            stages = infinite_stage(model, kernels, initial)
+        search = Search(model, kernels, weights, stages, limits.most_bytes, limits.stop)
+        status = _run(search, limits, history, bar)
+        search.stop = never
     return Solution(
         *search.bounds,
         status=status,
@@ -145,10 +164,10 @@ def _check_stages(horizon: int, model: SolverModel) -> None:
         raise unexpected("horizon", horizon, f"at most {most:,} actions, as memory allows")
 
 
-def _kernels(engine: str, model: SolverModel, time_limit: float | None) -> ModuleType:
-    """Return the module of the inner loops."""
-    seconds = min(len(model.probability) * _SECONDS, math.inf if time_limit is None else time_limit)
-    if engine == "numpy" or (engine == "auto" and not pays(seconds, _NUMBA_FILE, COMPILATION)):
+def _kernels(engine: str, model: SolverModel, limits: "_Limits") -> ModuleType:
+    """Return the module of the inner loops, loaded and compiled."""
+    seconds = min(len(model.probability) * _SECONDS, limits.left)
+    if engine == "numpy" or (engine == "auto" and (limits.stop() or not pays(seconds, _NUMBA_FILE, COMPILATION))):
         return on_numpy
     if not is_installed():
         raise MissingExtraError(
@@ -156,22 +175,59 @@ def _kernels(engine: str, model: SolverModel, time_limit: float | None) -> Modul
         )
     from pomdp_hier.planning.point_based import on_numba
 
+    tiny = solver_model(_TINY.compiled)
+    for initial in initial_bounds(tiny, outcomes_of(tiny)):
+        Search(tiny, on_numba, np.ones(2) / 2, infinite_stage(tiny, on_numba, initial)).trial()
     return on_numba
+
+
+_TINY = POMDP.from_arrays(T=[[[0.5, 0.5]] * 2] * 2, Z=[[[0.8, 0.2], [0.3, 0.7]]] * 2, R=[[1, 0], [0, 1]], discount=0.5)
+"""A problem on which the loops are compiled, before a trial that has to end in time."""
 
 
 @dataclass(frozen=True)
 class _Limits:
-    """The limits of a search."""
+    """The limits of a search.
+
+    Attributes:
+        pressed: Has an entry after Ctrl-C was pressed.
+    """
 
     precision: float
     time_limit: float | None
     memory_limit: float | None
     max_trials: int | None
     began: float
+    pressed: list[int] = field(default_factory=list)
+
+    @property
+    def most_bytes(self) -> float:
+        """The memory limit in bytes."""
+        return math.inf if self.memory_limit is None else self.memory_limit
+
+    @property
+    def seconds(self) -> float:
+        """CPU seconds since the start."""
+        return time.process_time() - self.began
+
+    @property
+    def left(self) -> float:
+        """CPU seconds until the time limit."""
+        return math.inf if self.time_limit is None else self.time_limit - self.seconds
+
+    def stop(self) -> bool:
+        """Return whether to leave whatever is being computed."""
+        return bool(self.pressed) or self.left <= 0
+
+    def stop_last(self) -> bool:
+        """Return whether to leave the last evaluation, which may take a little longer than the limit."""
+        return bool(self.pressed) or self.left <= -max(_MORE_SECONDS, _MORE * (self.time_limit or 0.0))
 
     def reached(self, search: Search) -> str | None:
         """Return the code of the limit that is reached, or ``None`` to continue."""
         lower, upper = search.bounds
+        if self.pressed:
+            return "interrupted"
         if upper - lower <= self.precision:
             return "converged"
         values = max(abs(lower), abs(upper), search.mass * search.stages[-1].scale)
@@ -179,57 +235,64 @@ class _Limits:
             return "rounding"
         if self.max_trials is not None and search.trials >= self.max_trials:
             return "trials"
-        if self.time_limit is not None and time.process_time() - self.began >= self.time_limit:
+        if self.left <= 0:
             return "time"
-        if self.memory_limit is not None and search.n_bytes >= self.memory_limit:
+        if search.n_bytes >= self.most_bytes:
             return "memory"
         return None
 
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Let Ctrl-C end the search as a limit does; a second Ctrl-C ends it at once."""
 
-def _run(search: Search, limits: _Limits, progress: bool) -> tuple[str, list[Progress]]:
-    """Search until a limit is reached, and return its code and the history of the bounds."""
-    history: list[Progress] = []
-    with _interruptible() as interrupted, shown_progress(progress, "bounds", " trials") as bar:
-        search.begin()
-        status = None
-        while True:
-            lower, upper = search.bounds
-            if not history or (history[-1].lower, history[-1].upper) != (lower, upper):
-                seconds = time.process_time() - limits.began
-                history.append(Progress(seconds, search.backups, lower, upper, search.n_bytes))
-            if status is not None:
-                return status, history
-            status = "interrupted" if interrupted else limits.reached(search)
-            if status is None:
-                search.trial()
-            elif status not in ("interrupted", "memory"):
-                search.finish()
-            bar.set_postfix_str(f"[{lower:.6g}, {upper:.6g}]", refresh=False)
-            bar.update()
+        def press(number: int, frame: FrameType | None) -> None:
+            if self.pressed:
+                raise KeyboardInterrupt
+            self.pressed.append(number)
 
-
-@contextmanager
-def _interruptible() -> Iterator[list[int]]:
-    """Let Ctrl-C end the search after the current trial; a second Ctrl-C ends it at once.
-
-    Yields:
-        A list that has an entry after Ctrl-C was pressed.
-    """
-    pressed: list[int] = []
-
-    def press(number: int, frame: FrameType | None) -> None:
-        if pressed:
-            raise KeyboardInterrupt
-        pressed.append(number)
-
-    usual = (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )
-    if usual:
-        signal.signal(signal.SIGINT, press)
-    try:
-        yield pressed
-    finally:
+        usual = (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        )
         if usual:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, press)
+        try:
+            yield
+        finally:
+            if usual:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _begin(
+    model: SolverModel, outcomes: Outcomes, weights: Floats, limits: _Limits
+) -> tuple[list[Progress], InitialBounds]:
+    """Return the history of the initial bounds, and the last ones."""
+    history: list[Progress] = []
+    for initial in initial_bounds(model, outcomes, limits.stop, limits.most_bytes):
+        lower, upper = initial.at(weights, model.slack)
+        if history:  # a bound that only rounding made worse
+            lower, upper = max(lower, history[-1].lower), min(upper, history[-1].upper)
+        if lower > -np.inf:
+            history.append(Progress(limits.seconds, 0, lower, upper, initial.n_bytes))
+    return history, initial
+
+
+def _run(search: Search, limits: _Limits, history: list[Progress], bar: Any) -> str:
+    """Search until a limit is reached, and return its code; add the bounds to the history."""
+    search.begin()
+    status = None
+    while True:
+        lower, upper = search.bounds
+        if not history or (history[-1].lower, history[-1].upper) != (lower, upper):
+            history.append(Progress(limits.seconds, search.backups, lower, upper, search.n_bytes))
+        if status is not None:
+            return status
+        status = limits.reached(search)
+        if status is None:
+            with suppress(StoppedEarlyError):
+                search.trial()
+        elif status not in ("interrupted", "memory"):
+            search.stop = limits.stop_last
+            search.finish()
+        bar.set_postfix_str(f"[{lower:.6g}, {upper:.6g}]", refresh=False)
+        bar.update()

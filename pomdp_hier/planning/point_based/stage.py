@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.planning.point_based import on_numpy
+from pomdp_hier.planning.point_based.initial_bounds import OutcomeBeliefs
 from pomdp_hier.planning.point_based.model_arrays import SolverModel
-from pomdp_hier.planning.point_based.tib import OutcomeBeliefs
 
 DROP = 1e-10
 """The least probability of a state that is kept in a belief; the value of dropped states is bounded and added."""
@@ -204,7 +204,8 @@ class Stage(HasKernels):
         next_stage: "Stage | None",
         rests_on: OutcomeBeliefs | None = None,
     ) -> None:
-        self.model, self.kernels, self.informed, self.rests_on = model, kernels, informed, rests_on
+        self.model, self.kernels, self.rests_on = model, kernels, rests_on
+        self.informed = np.ascontiguousarray(informed)
         self.next = next_stage
         self.corner: Floats = np.where(model.legal.any(axis=0), informed.max(axis=0, initial=-np.inf), 0.0)
         self.layout = (model.indptr, model.column, model.probability, model.size)

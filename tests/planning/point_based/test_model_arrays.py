@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.planning import FiniteStateController, solve
-from pomdp_hier.planning.point_based import model_arrays as module
+from pomdp_hier.planning.point_based import linear_systems as module
 from pomdp_hier.planning.point_based import search
 from pomdp_hier.planning.point_based.model_arrays import solver_model
 from pomdp_hier.problems import maze_4x3, tiger
@@ -16,7 +16,8 @@ from tests.small_problems import KINDS, small_problem
 @pytest.mark.parametrize("seed", range(5))
 def test_values_are_those_of_the_controller_and_never_above(seed, kind, direct, monkeypatch):
     if not direct:
-        monkeypatch.setattr(module, "_SMALL_SYSTEM", 0)
+        monkeypatch.setattr(module, "DIRECT", 0)
+        monkeypatch.setattr(module, "_MOST_DIRECT", 0)
     problem = small_problem(seed, kind=kind)
     model = solver_model(problem.compiled)
     rng = np.random.default_rng(seed)
@@ -32,7 +33,8 @@ def test_values_are_those_of_the_controller_and_never_above(seed, kind, direct, 
 
 
 def test_a_solver_that_ends_early_gives_less_and_not_more(monkeypatch):
-    monkeypatch.setattr(module, "_SMALL_SYSTEM", 0)
+    monkeypatch.setattr(module, "DIRECT", 0)
+    monkeypatch.setattr(module, "_MOST_DIRECT", 0)
     monkeypatch.setattr(module, "_MOST_STEPS", 1)
     model = solver_model(maze_4x3(discount=0.95).compiled)
     actions = np.zeros(3, dtype=np.int64)

@@ -1,0 +1,482 @@
+"""Bounds over an infinite horizon on the arrays of the solver: blind policies, the underlying MDP, FIB and TIB.
+
+Each is a sequence of bounds, and can be left at any time with the last one. FIB assumes that the state is known before
+each action; it starts from the values of the underlying MDP. TIB assumes the state before the *last* action, and the
+observation since: the belief after action a in state s and observation o is ``beta(s, a, o)``. With a value for each of
+these beliefs and each action,
+
+    ``Q(beta, a) = R(beta, a) + gamma sum_o max_a' sum_s beta(s) Pr(o | s, a) Q(beta(s, a, o), a')``
+
+This is at least the optimal value, which is convex in the belief, and at most FIB.
+
+Sources: Hauskrecht (2000), Value-function approximations for POMDPs; Krale, Koops, Junges, Simão and Jansen (2025),
+Tighter value-function approximations for POMDPs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier.planning.point_based.linear_systems import (
+    DIRECT,
+    Stop,
+    StoppedEarlyError,
+    controller_values,
+    look,
+    never,
+    solved,
+)
+from pomdp_hier.planning.point_based.model_arrays import Outcomes, SolverModel, best_usable
+from pomdp_hier.planning.point_based.on_numpy import mixed, rounded_bits
+
+_PIECE = 20_000_000  # products between two questions whether to stop, about a tenth of a second
+_POLICY_STEPS = 200
+_LARGEST_SYSTEM = 100_000_000  # outcomes up to which FIB solves linear equations
+_SWEEPS_OF_FIB = 1_000
+_CLOSE = 1e-3  # relative to the greatest value: a fall of FIB by less ends its sweeps
+_MOST_TERMS = 15_000_000  # products per sweep and action of TIB, in some hundreds of megabytes
+_TERMS_AT_ONCE = 500_000
+_TERM_BYTES = 60  # of memory, while they are collected
+_MOST_WORK = 1_000_000_000  # products in all, some seconds
+_LEAST_WEIGHT = 1e-290  # below, floats and certificates do not represent the ratio of two weights
+_SWEEPS = 200
+_SETTLED = 1e-4  # relative to the greatest value: a sweep that changes less is the last
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeBeliefs:
+    """The beliefs after one action from a known state, with a bound of each action's value.
+
+    Attributes:
+        belief: ``[B, n]`` CSR, distinct rows that sum to 1.
+        value: ``[B, A]``, -inf where the action is not legal.
+        row: ``[G]``, the belief after each of the outcomes.
+        outcomes: The outcomes.
+    """
+
+    belief: sparse.csr_array
+    value: Floats
+    row: Ints
+    outcomes: Outcomes
+
+    @property
+    def n_bytes(self) -> int:
+        """The memory of the beliefs and their values."""
+        return int(self.value.nbytes + self.row.nbytes + 3 * self.belief.data.nbytes)
+
+
+@dataclass(frozen=True, eq=False)
+class InitialBounds:
+    """The bounds from which a search starts.
+
+    Attributes:
+        blind: ``[A, n]``, the values of blind policies; -inf where an action is not legal.
+        plans: ``[A, O]``, the next action of each.
+        informed: ``[A, n]``, an upper bound: TIB, FIB, or what came before; -inf where an action is not legal.
+        rests_on: The beliefs of TIB; ``None`` without it.
+    """
+
+    blind: Floats
+    plans: Ints
+    informed: Floats
+    rests_on: OutcomeBeliefs | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        """The approximate memory of the bounds."""
+        beliefs = 0 if self.rests_on is None else self.rests_on.n_bytes
+        return int(self.blind.nbytes + self.informed.nbytes + beliefs)
+
+    def at(self, weights: Floats, slack: Floats) -> tuple[float, float]:
+        """Return the bounds at a belief ``[n]``, widened by rounding; the lower is -inf if no blind policy is legal."""
+        index = np.flatnonzero(weights)
+        below, above = self.blind[:, index] @ weights[index], self.informed[:, index] @ weights[index]
+        largest = max(float(np.abs(t[np.isfinite(t)]).max(initial=0.0)) for t in (self.blind, self.informed))
+        margin = 1e-14 * largest * float(slack.max()) * float(weights.sum())
+        return float(below.max()) - margin, float(above.max()) + margin
+
+
+def initial_bounds(
+    model: SolverModel, outcomes: Outcomes, stop: Stop = never, most_bytes: float = np.inf
+) -> Iterator[InitialBounds]:
+    """Yield closer and closer bounds: from the reward range, the MDP and blind policies, FIB, and TIB at last.
+
+    Args:
+        model: The problem, whose `slack` is finite.
+        outcomes: Its outcomes.
+        stop: Whether to stop; what is yielded is a bound all the same.
+        most_bytes: The memory that TIB may take.
+    """
+    plans = blind_plans(model, outcomes)
+    blind = blind_values(model, plans, stop)
+    informed = mdp_bound(model, stop)
+    yield InitialBounds(blind, plans, informed)
+    if not stop():
+        informed = informed_bound(model, outcomes, stop, informed)
+        yield InitialBounds(blind, plans, informed)
+    if not stop():
+        yield InitialBounds(blind, plans, *tighter_informed_bound(model, outcomes, informed, stop, most_bytes))
+
+
+# --- the underlying MDP ----------------------------------------------------------------------------------------------
+
+
+def mdp_bound(model: SolverModel, stop: Stop = never) -> Floats:
+    """Return ``[A, n]``, at least the Q values of the underlying MDP, by policy iteration; -inf where not legal.
+
+    For any values v, ``v + max(H v - v) slack`` bounds the values from above, and so does the least of several bounds.
+
+    Args:
+        model: The problem, whose `slack` is finite.
+        stop: Whether to return the bound so far.
+    """
+    size, flat = model.size, model.reward.ravel()
+    step = sparse.csr_array((model.probability, model.column % size, model.indptr), shape=(flat.size, size))
+    somewhere = model.legal.any(axis=0)
+
+    def backup(values: Floats) -> Floats:
+        return np.where(model.legal, (flat + model.discount * (step @ values)).reshape(model.reward.shape), -np.inf)
+
+    upper = np.where(somewhere, max(0.0, float(flat.max(initial=0.0))) * model.slack, 0.0)
+    values, chosen = upper, np.full(size, -1)
+    even = _even(size)
+    for _ in range(_POLICY_STEPS):
+        q = backup(values)
+        best = np.where(somewhere, q.max(axis=0), 0.0)
+        scale = float(np.abs(values).max(initial=0.0))
+        short = max(0.0, float((best - values).max(initial=0.0)))
+        upper = np.minimum(upper, values + (short + 1e-15 * scale) * model.slack)
+        choice = q.argmax(axis=0)
+        if chosen[0] >= 0:
+            choice = np.where(q[chosen, np.arange(size)] >= best - even * scale, chosen, choice)
+        if (choice == chosen).all() or stop():
+            break
+        chosen = choice
+        rows = chosen * size + np.arange(size)
+        values, _ = solved(step[rows], np.where(somewhere, flat[rows], 0.0), model.discount, values, stop)
+    return backup(upper)
+
+
+def _even(unknowns: int) -> float:
+    """Return the relative difference at which values count as tied: the error of the solutions."""
+    return 1e-13 if unknowns <= DIRECT else 1e-9
+
+
+# --- the fast informed bound -----------------------------------------------------------------------------------------
+
+
+def informed_stage(
+    model: SolverModel,
+    outcomes: Outcomes,
+    ahead: Floats | None,
+    usable: Bools | None = None,
+    otherwise: float = 0.0,
+    stop: Stop = never,
+) -> Floats:
+    """Return ``[A, n]``, one backup of the fast informed bound; -inf where an action is not legal.
+
+    ``Q(a, s) = R(s, a) + gamma sum_o max_k sum_s' p(s', o | s, a) v_k(s')``
+
+    Args:
+        model: The problem.
+        outcomes: Its outcomes.
+        ahead: ``[K, n]``, the vectors ``v_k``, of the actions with one action less to go; ``None`` for 0.
+        usable: ``[G, K]``, which vectors are legal after each outcome; the legal actions by default.
+        otherwise: The value of an outcome after which no vector is legal. The search raises an error there.
+        stop: Whether to leave.
+
+    Raises:
+        StoppedEarlyError: It was left.
+    """
+    if ahead is not None and model.discount:
+        usable = outcomes.usable if usable is None else usable
+        return _backed(model, outcomes, best_usable(_values_after(outcomes, ahead, usable, stop), usable, otherwise))
+    return np.where(model.legal, model.reward, -np.inf)
+
+
+def _values_after(outcomes: Outcomes, vectors: Floats, usable: Bools, stop: Stop = never) -> Floats:
+    """Return ``[G, K]``, the value of each vector after each outcome, -inf where it is not legal there."""
+    columns = np.ascontiguousarray(np.where(np.isfinite(vectors), vectors, 0.0).T)
+    values = _product(outcomes.matrix, columns, stop)
+    if np.isposinf(vectors).any():
+        values = np.where(outcomes.matrix @ np.isposinf(vectors).T.astype(np.float64) > 0, np.inf, values)
+    return np.where(usable, values, -np.inf)
+
+
+def _product(matrix: sparse.csr_array, columns: Floats, stop: Stop) -> Floats:
+    """Return ``matrix @ columns``, in pieces after each of which it can be left."""
+    rows = max(1, int(_PIECE * matrix.shape[0] / max(1, matrix.nnz * columns.shape[1])))
+    if rows >= matrix.shape[0]:
+        look(stop)
+        return np.asarray(matrix @ columns)
+    product = np.empty((matrix.shape[0], columns.shape[1]))
+    for first in range(0, len(product), rows):
+        look(stop)
+        indptr = matrix.indptr[first : first + rows + 1]
+        span = slice(indptr[0], indptr[-1])
+        piece = sparse.csr_array(
+            (matrix.data[span], matrix.indices[span], indptr - indptr[0]), shape=(len(indptr) - 1, matrix.shape[1])
+        )
+        product[first : first + rows] = piece @ columns
+    return product
+
+
+def informed_bound(model: SolverModel, outcomes: Outcomes, stop: Stop = never, start: Floats | None = None) -> Floats:
+    """Return ``[A, n]``, the infinite-horizon fast informed bound, at least its fixed point.
+
+    Policy iteration takes a few linear systems, where value iteration takes ``log(eps) / log(gamma)`` sweeps. The
+    residual of the equations is added. With very many outcomes, sweeps go down from the start, each a bound.
+
+    Args:
+        model: The problem, whose `slack` is finite.
+        outcomes: Its outcomes.
+        stop: Whether to return the bound so far.
+        start: ``[A, n]``, an upper bound that a backup does not raise; by default that of the MDP.
+    """
+    upper = mdp_bound(model, stop) if start is None else start
+    legal, usable = model.legal, outcomes.usable
+    many = outcomes.matrix.nnz > _LARGEST_SYSTEM
+    q, chosen = upper, None
+    try:
+        for _ in range(_SWEEPS_OF_FIB if many else _POLICY_STEPS):
+            values = _values_after(outcomes, q, usable, stop)
+            backed = _backed(model, outcomes, best_usable(values, usable))
+            short = max(0.0, float((backed[legal] - q[legal]).max(initial=0.0)))
+            scale = float(np.abs(q[legal]).max(initial=0.0))
+            upper = np.minimum(upper, q + (short + 1e-15 * scale) * model.slack)
+            if many:
+                fallen = float((q[legal] - backed[legal]).max(initial=0.0))
+                q = upper = np.minimum(upper, backed)
+                if fallen * float(model.slack.max()) <= _CLOSE * scale:
+                    break
+                continue
+            choice = values.argmax(axis=1)
+            if chosen is not None:  # a tie with the choice before does not replace it
+                row = np.arange(len(choice))
+                least = values[row, chosen] + _even(q.size) * scale
+                choice = np.where(values[row, choice] > least, choice, chosen)
+                if (choice == chosen).all():
+                    break
+            chosen = choice
+            q = np.where(legal, _solution(model, outcomes, chosen, np.where(legal, q, 0.0), stop), -np.inf)
+    except StoppedEarlyError:
+        pass
+    return upper
+
+
+def _backed(model: SolverModel, outcomes: Outcomes, best: Floats) -> Floats:
+    """Return ``[A, n]``, the backup of values ``[G]`` after the outcomes; -inf where an action is not legal."""
+    ahead = np.bincount(outcomes.row, weights=best, minlength=model.reward.size).reshape(model.reward.shape)
+    return np.where(model.legal, model.reward + model.discount * ahead, -np.inf)
+
+
+def _solution(model: SolverModel, outcomes: Outcomes, chosen: Ints, near: Floats, stop: Stop) -> Floats:
+    """Return ``[A, n]``, the values with the chosen action after each outcome."""
+    size, matrix = model.reward.size, outcomes.matrix
+    first = (chosen * model.size).astype(matrix.indices.dtype if size < 2**31 else np.int64)
+    look(stop)
+    column = np.repeat(first, np.diff(matrix.indptr))
+    look(stop)
+    column += matrix.indices
+    look(stop)
+    indptr = matrix.indptr[np.searchsorted(outcomes.row, np.arange(size + 1))]
+    step = sparse.csr_array((matrix.data, column, indptr), shape=(size, size))
+    values, _ = solved(step, model.reward.ravel(), model.discount, near.ravel(), stop)
+    return values.reshape(model.reward.shape)
+
+
+# --- blind policies --------------------------------------------------------------------------------------------------
+
+
+def blind_plans(model: SolverModel, outcomes: Outcomes) -> Ints:
+    """Return ``[A, O]``, the next action of each blind policy after each observation.
+
+    It is the same action, or the first that is always legal where that one may not be; -1 where none is.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> model = solver_model(tiger().compiled)
+        >>> blind_plans(model, outcomes_of(model)).tolist()
+        [[0, 0], [1, 1], [2, 2]]
+    """
+    after = repeated(model)
+    if model.legal.all():
+        return after
+    pair = (outcomes.row // model.size) * model.n_observations + outcomes.observation
+    flat = np.ones((after.size, model.n_actions), dtype=bool)
+    np.logical_and.at(flat, pair, outcomes.usable)
+    usable: Bools = flat.reshape(*after.shape, -1)
+    for a in range(model.n_actions):
+        for o in range(model.n_observations):
+            if not usable[a, o, a]:
+                after[a, o] = int(usable[a, o].argmax()) if usable[a, o].any() else -1
+    return after
+
+
+def repeated(model: SolverModel) -> Ints:
+    """Return ``[A, O]``, the same action after every observation."""
+    return np.repeat(np.arange(model.n_actions), model.n_observations).reshape(model.n_actions, -1)
+
+
+def blind_values(model: SolverModel, plans: Ints, stop: Stop = never) -> Floats:
+    """Return ``[A, n]``, lower bounds on the values of blind policies over an infinite horizon.
+
+    Args:
+        model: The problem, whose `slack` is finite.
+        plans: ``[A, O]``, the next action after each observation.
+        stop: Whether to leave; what has not been evaluated gets its least reward at every step.
+    """
+    if (plans != repeated(model)).any():
+        return controller_values(model, np.arange(model.n_actions), plans, stop=stop)[0]
+    again = np.zeros((1, model.n_observations), dtype=np.int64)
+    values = np.empty(model.reward.shape)
+    for a, reward in enumerate(model.reward):
+        if stop():
+            values[a] = np.where(model.legal[a], min(0.0, float(reward.min(initial=0.0))) * model.slack, -np.inf)
+        else:
+            values[a] = controller_values(model, np.array([a]), again, stop=stop)[0][0]
+    return values
+
+
+def blind_stage(model: SolverModel, plans: Ints, ahead: Floats) -> Floats:
+    """Return ``[A, n]``, the values of blind policies with one action more to go than ``ahead``.
+
+    Args:
+        model: The problem.
+        plans: ``[A, O]``, the next action after each observation.
+        ahead: ``[A, n]``, their values with one action less.
+    """
+    row = np.repeat(np.arange(len(model.indptr) - 1), np.diff(model.indptr))
+    observation, state = np.divmod(model.column, model.size)
+    then = plans[row // model.size, observation]
+    unusable = ~model.legal.ravel()
+    unusable[row[then < 0]] = True
+    then_values = ahead.ravel()[then * model.size + state]
+    unusable[row[then_values == -np.inf]] = True
+    then_values = np.where(np.isfinite(then_values), then_values, 0.0)
+    values = np.bincount(row, weights=model.probability * then_values, minlength=unusable.size)
+    flat = model.reward.ravel() + model.discount * values
+    return np.where(unusable, -np.inf, flat).reshape(model.reward.shape)
+
+
+# --- the tighter informed bound --------------------------------------------------------------------------------------
+
+
+def tighter_informed_bound(
+    model: SolverModel, outcomes: Outcomes, informed: Floats, stop: Stop = never, most_bytes: float = np.inf
+) -> tuple[Floats, OutcomeBeliefs | None]:
+    """Return ``[A, n]``, the bound at known states, and the bounds at the beliefs after outcomes.
+
+    Each sweep over the beliefs lowers the bound, so that the iteration can stop at any time.
+
+    Args:
+        model: The problem, whose `slack` is finite.
+        outcomes: Its outcomes.
+        informed: ``[A, n]``, FIB. It is returned, with ``None``, if a sweep would take long or much memory, if
+            probabilities are almost 0, or if the first sweep was left.
+        stop: Whether to stop.
+        most_bytes: The memory that may be taken.
+    """
+    try:
+        belief, mass, row = _beliefs(outcomes, stop)
+        degree = np.bincount(outcomes.row % model.size, minlength=model.size)
+        n_terms = int(degree[belief.indices].sum())
+        if not len(row) or n_terms > min(_MOST_TERMS, most_bytes / _TERM_BYTES) or belief.data.min() < _LEAST_WEIGHT:
+            return informed, None
+        legal = np.asarray(belief @ (~model.legal).T.astype(np.float64)) == 0
+        immediate = np.asarray(belief @ np.where(model.legal, model.reward, 0.0).T)
+        value = np.where(legal, np.asarray(belief @ np.where(model.legal, informed, 0.0).T), 0.0)
+        scale = float(np.abs(value).max(initial=0.0))
+        step, owner, usable = _step(model, outcomes, belief, mass, row, stop)
+    except StoppedEarlyError:
+        return informed, None
+
+    def backup(value: Floats) -> Floats:
+        ahead = best_usable(_product(step, value, stop), usable)
+        total = np.bincount(owner, weights=ahead, minlength=immediate.size).reshape(immediate.shape)
+        return np.where(legal, immediate + model.discount * total, 0.0)
+
+    short = 0.0
+    try:
+        for _ in range(min(_SWEEPS, _MOST_WORK // max(1, step.nnz * model.n_actions))):
+            backed = backup(value)
+            short = max(0.0, float((backed - value).max()))
+            before, value = value, np.minimum(value, backed)
+            if float((before - value).max()) <= _SETTLED * scale:
+                break
+        short = max(0.0, float((backup(value) - value).max()))
+    except StoppedEarlyError:  # a sweep raises no value but by rounding, as the one before
+        pass
+    value += (short + 1e-15 * scale) * np.asarray(belief @ model.slack)[:, None]
+    best = best_usable(mass[:, None] * value[row], outcomes.usable)
+    return _backed(model, outcomes, best), OutcomeBeliefs(belief, np.where(legal, value, -np.inf), row, outcomes)
+
+
+def _beliefs(outcomes: Outcomes, stop: Stop) -> tuple[sparse.csr_array, Floats, Ints]:
+    """Return the beliefs after the outcomes, the probability of each outcome, and its belief."""
+    matrix = outcomes.matrix
+    if not matrix.shape[0]:
+        return matrix, np.zeros(0), np.zeros(0, dtype=np.int64)
+    lengths = np.diff(matrix.indptr)
+    mass = np.add.reduceat(matrix.data, matrix.indptr[:-1])
+    look(stop)
+    weight = matrix.data / np.repeat(mass, lengths)
+    bits = rounded_bits(weight)
+    look(stop)
+    keys = np.add.reduceat(mixed(bits, matrix.indices), matrix.indptr[:-1])
+    look(stop)
+    _, first, row = np.unique(keys, return_index=True, return_inverse=True)
+    row = row.ravel()
+    look(stop)
+    same = lengths[first[row]] == lengths
+    at = np.repeat(matrix.indptr[first[row]] - matrix.indptr[:-1], np.where(same, lengths, 0))
+    at += np.flatnonzero(np.repeat(same, lengths))
+    entries = np.repeat(same, lengths)
+    differ = (bits[entries] != bits[at]) | (matrix.indices[entries] != matrix.indices[at])
+    same[np.repeat(np.arange(len(same)), np.where(same, lengths, 0))[differ]] = False
+    alone = np.flatnonzero(~same)  # two beliefs of one key: the probability is 2^-64
+    row[alone] = len(first) + np.arange(len(alone))
+    first = np.append(first, alone)
+    look(stop)
+    scaled = sparse.csr_array((weight, matrix.indices, matrix.indptr), shape=matrix.shape)
+    return sparse.csr_array(scaled[first]), mass, row
+
+
+def _step(
+    model: SolverModel, outcomes: Outcomes, belief: sparse.csr_array, mass: Floats, row: Ints, stop: Stop
+) -> tuple[sparse.csr_array, Ints, Bools]:
+    """Return ``[M, B]``, ``beta(s) Pr(o | s, a)`` at ``beta(s, a, o)`` for each belief, action and observation.
+
+    Returns:
+        The matrix; ``[M]``, the belief and action of each row; ``[M, A]``, the actions that are legal after it.
+    """
+    action, state = np.divmod(outcomes.row, model.size)
+    parts, owners, usable = [], [], []
+    for a in range(model.n_actions):
+        here = slice(*np.searchsorted(action, [a, a + 1]))
+        observation, then, barred = outcomes.observation[here], row[here], ~outcomes.usable[here]
+        n_here = len(then)
+        spread = sparse.csr_array((mass[here], (state[here], np.arange(n_here))), shape=(model.size, n_here))
+        n_terms = np.append(0, np.cumsum(np.diff(spread.indptr)[belief.indices]))[belief.indptr]
+        first = 0
+        while first < belief.shape[0]:
+            look(stop)
+            last = max(first + 1, int(np.searchsorted(n_terms, n_terms[first] + _TERMS_AT_ONCE)))
+            terms = sparse.coo_array(belief[first:last] @ spread)
+            key = terms.coords[0].astype(np.int64) * model.n_observations + observation[terms.coords[1]]
+            present, place = np.unique(key, return_inverse=True)
+            place = place.ravel()
+            shape = (len(present), belief.shape[0])
+            parts.append(sparse.csr_array((terms.data, (place, then[terms.coords[1]])), shape=shape))
+            owners.append((present // model.n_observations + first) * model.n_actions + a)
+            if model.legal.all():
+                usable.append(np.ones((len(present), model.n_actions), dtype=bool))
+            else:
+                shape = (len(present), len(place))
+                members = sparse.csr_array((np.ones(len(place)), (place, np.arange(len(place)))), shape=shape)
+                usable.append(np.asarray(members @ barred[terms.coords[1]].astype(np.float64)) == 0)
+            first = last
+    return sparse.csr_array(sparse.vstack(parts)), np.concatenate(owners), np.concatenate(usable)

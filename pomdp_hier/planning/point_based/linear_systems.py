@@ -1,0 +1,202 @@
+"""Linear systems of the values of policies, interruptible: a partial solution is a bound all the same.
+
+For any v, ``v - max(v - r - gamma P v) slack`` is at most the solution of ``v = r + gamma P v``. So a system that was
+solved only in part gives a lower bound too, and the residual is all that has to be known of it.
+"""
+
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier.planning.point_based.model_arrays import SolverModel
+
+Stop: TypeAlias = Callable[[], bool]
+"""Whether to stop: asked between pieces of work of at most about a tenth of a second."""
+
+DIRECT = 600  # unknowns that are solved directly: factors fill in
+_MOST_DIRECT = 4_000  # unknowns that are solved directly with at most two entries each
+_MOST_STEPS = 300
+_BREAKDOWN = 1e-30  # ratio of two products below which the iteration restarts
+
+
+class StoppedEarlyError(Exception):
+    """The work was left because of a limit, at a moment when all bounds hold."""
+
+
+def never() -> bool:
+    """Continue always."""
+    return False
+
+
+def look(stop: Stop) -> None:
+    """Raise `StoppedEarlyError` if it is time to stop."""
+    if stop():
+        raise StoppedEarlyError
+
+
+def solved(
+    step: sparse.csr_array,
+    reward: Floats,
+    discount: float,
+    near: Floats,
+    stop: Stop = never,
+    *,
+    precision: float = 1e-10,
+) -> tuple[Floats, int]:
+    """Return an approximate solution ``[M]`` of ``v = r + gamma P v``, and the number of products with P.
+
+    Args:
+        step: ``[M, M]``, P.
+        reward: ``[M]``, r.
+        discount: gamma.
+        near: ``[M]``, the start of the iteration for a large system.
+        stop: Whether to leave a large system with what has been reached.
+        precision: The residual of a large system, relative to the rewards.
+    """
+    from scipy.sparse.linalg import spsolve
+
+    size = len(reward)
+    if size <= DIRECT or (size <= _MOST_DIRECT and step.nnz <= 2 * size):
+        system = sparse.csc_array(sparse.eye_array(size, format="csc") - discount * step.tocsc())
+        return np.asarray(spsolve(system, reward)), 0
+    unit = float(np.abs(reward).max(initial=0.0)) or 1.0  # squares of rewards may exceed floats
+    values, n_products = _iterated(step, reward / unit, discount, near / unit, stop, precision)
+    return values * unit, n_products
+
+
+def _iterated(
+    step: sparse.csr_array, right: Floats, discount: float, near: Floats, stop: Stop, precision: float
+) -> tuple[Floats, int]:
+    """Return the iterate of the least residual, and the number of products, by the stabilised biconjugate gradients.
+
+    It restarts where it breaks down, as on a system of cycles. SciPy's ends there. Its products are those of BLAS too,
+    whose waiting threads count as CPU seconds of the process.
+
+    Source: van der Vorst (1992), Bi-CGSTAB.
+    """
+    values, best, least = near.copy(), near, np.inf
+    target = precision * math.sqrt(_dot(right, right))
+    residual = right - values + discount * (step @ values)
+    n_products, restart = 1, True
+    while n_products < 2 * _MOST_STEPS and not stop():
+        size = math.sqrt(_dot(residual, residual))
+        if not size < least:  # too large for floats, or worse
+            if not math.isfinite(size):
+                break
+        else:
+            best, least = values.copy(), size
+        if size <= target:
+            break
+        if restart:
+            shadow, way, rho = residual, residual, size * size
+        ahead = way - discount * (step @ way)
+        along = _dot(shadow, ahead)
+        alpha = rho / along if along else 0.0
+        part = residual - alpha * ahead
+        change = part - discount * (step @ part)
+        n_products += 2
+        steady = _dot(change, change)
+        omega = _dot(change, part) / steady if steady else 1.0
+        values += alpha * way + omega * part
+        residual = part - omega * change
+        rho, before = _dot(shadow, residual), rho
+        restart = not (abs(rho) > _BREAKDOWN * before and omega and alpha)
+        if restart:
+            values += residual
+            residual = right - values + discount * (step @ values)
+            n_products += 1
+        else:
+            way = residual + (rho / before) * (alpha / omega) * (way - omega * ahead)
+    return best, n_products
+
+
+def _dot(one: Floats, other: Floats) -> float:
+    return float(np.einsum("i,i->", one, other))
+
+
+def controller_values(
+    model: SolverModel, actions: Ints, after: Ints, guess: Floats | None = None, stop: Stop = never
+) -> tuple[Floats, int]:
+    """Return ``[N, n]``, lower bounds on the values of a controller's nodes, and the number of products with P.
+
+    With action ``a_k`` at node k and node ``k'(o)`` after observation o, the values solve
+    ``v_k(s) = R(s, a_k) + gamma sum_o sum_s' p(s', o | s, a_k) v_k'(o)(s')``. A value is -inf where the controller can
+    reach an action that is not legal.
+
+    Args:
+        model: The problem, whose `slack` is finite.
+        actions: ``[N]``, the action of each node.
+        after: ``[N, O]``, the next node after each observation; -1 where none is legal.
+        guess: ``[N, n]``, the start of the iteration for a large system.
+        stop: Whether to leave a large system. The values are lower bounds still.
+
+    Example:
+        >>> from pomdp_hier.planning.point_based.model_arrays import solver_model
+        >>> from pomdp_hier.problems import tiger
+        >>> listen, _ = controller_values(solver_model(tiger().compiled), np.array([0]), np.array([[0, 0]]))
+        >>> listen.round(6).tolist()
+        [[-20.0, -20.0]]
+    """
+    size = model.size
+    order = np.argsort(actions, kind="stable")  # node by node is then action by action
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    following = np.where(after < 0, -1, rank[after])[order]
+    columns, values, lengths = [], [], []
+    for a in np.unique(actions).tolist():
+        first, last = model.indptr[a * size], model.indptr[(a + 1) * size]
+        observation, state = np.divmod(model.column[first:last], size)
+        then = following[actions[order] == a][:, observation]
+        columns.append(np.where(then < 0, -1, then * size + state).ravel())
+        values.append(np.tile(model.probability[first:last], len(then)))
+        lengths.append(np.tile(np.diff(model.indptr[a * size : (a + 1) * size + 1]), len(then)))
+    column, value, length = np.concatenate(columns), np.concatenate(values), np.concatenate(lengths)
+    lost = _lost(model, actions[order], column, length)
+    reward = np.where(lost, 0.0, model.reward[actions[order]].ravel())
+    if lost.any():
+        row = np.repeat(np.arange(len(length)), length)
+        kept = ~lost[row]
+        column, value, length = column[kept], value[kept], np.bincount(row[kept], minlength=len(length))
+    step = sparse.csr_array((value, column, np.append(0, np.cumsum(length))), shape=(len(length),) * 2)
+    near = np.zeros_like(reward) if guess is None else guess[order].ravel()
+    near = np.where(lost | ~np.isfinite(near), 0.0, near)
+    slack = np.tile(model.slack, len(actions))
+    below, n_products = _below_solution(step, reward, model.discount, slack, near, stop)
+    return np.where(lost, -np.inf, below).reshape(len(actions), size)[rank], n_products
+
+
+def _lost(model: SolverModel, actions: Ints, column: Ints, length: Ints) -> Bools:
+    """Return ``[N n]``, whether a pair of node and state can reach an illegal action, or no node."""
+    lost: Bools = ~model.legal[actions].ravel()
+    if not lost.any() and column.min(initial=0) >= 0:
+        return lost
+    row = np.repeat(np.arange(len(length)), length)
+    lost[row[column < 0]] = True
+    before = -1
+    while int(lost.sum()) != before:  # a predecessor of a lost pair is lost as well
+        before = int(lost.sum())
+        lost[row[lost[column]]] = True
+    return lost
+
+
+def _below_solution(
+    step: sparse.csr_array, reward: Floats, discount: float, slack: Floats, near: Floats, stop: Stop
+) -> tuple[Floats, int]:
+    """Return the solution of ``v = r + gamma P v``, less the residual and rounding errors.
+
+    Args:
+        step: ``[M, M]``, P.
+        reward: ``[M]``, r.
+        discount: gamma.
+        slack: ``[M]``, the accumulated error of an error of 1 per step.
+        near: ``[M]``, the start of the iteration for a large system.
+        stop: Whether to leave it.
+    """
+    values, n_products = solved(step, reward, discount, near, stop)
+    short = float((values - discount * (step @ values) - reward).max(initial=0.0))
+    below: Floats = values - (max(0.0, short) + 1e-15 * float(np.abs(values).max(initial=0.0))) * slack
+    return below, n_products + 1

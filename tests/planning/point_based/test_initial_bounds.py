@@ -1,0 +1,181 @@
+"""The initial bounds hold whenever they are left, linear systems are solved by iteration too, and limits are kept."""
+
+import itertools
+import signal
+import time
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from benchmarks.first_bounds import check, random_model, rock_sample_arrays
+from pomdp_hier.errors import PlanningError
+from pomdp_hier.planning import solve, value_bound, verify
+from pomdp_hier.planning.point_based import initial_bounds as bounds
+from pomdp_hier.planning.point_based import linear_systems, model_arrays
+from pomdp_hier.planning.point_based.model_arrays import outcomes_of, solver_model
+from pomdp_hier.planning.point_based.search import Search
+from pomdp_hier.problems import cheese_maze, rock_sample, tiger
+from tests.small_problems import KINDS, small_problem
+
+
+def stop_after(n):
+    asked = itertools.count()
+    return lambda: next(asked) >= n
+
+
+def chain(rng, size, kind):
+    if kind == "cycle":
+        return sparse.csr_array((np.ones(size), (np.arange(size), np.roll(np.arange(size), -1))), shape=(size, size))
+    if kind == "ends":  # a path without an entry in its last row
+        return sparse.csr_array(np.eye(size, k=1))
+    matrix = rng.random((size, size)) * (rng.random((size, size)) < (1 if kind == "dense" else 0.1))
+    return sparse.csr_array(matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-9))
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("kind", ["cycle", "ends", "sparse", "dense"])
+def test_systems_are_solved_by_iteration_as_directly(kind, unit, monkeypatch):
+    monkeypatch.setattr(linear_systems, "DIRECT", 0)
+    monkeypatch.setattr(linear_systems, "_MOST_DIRECT", 0)
+    rng = np.random.default_rng(0)
+    step = chain(rng, 60, kind)
+    reward = rng.normal(size=60) * unit
+    exact = np.linalg.solve(np.eye(60) - 0.95 * step.toarray(), reward)
+    near = np.zeros(60)
+    values, n_products = linear_systems.solved(step, reward, 0.95, near)
+    assert values == pytest.approx(exact, abs=1e-7 * unit)
+    assert n_products < 400
+    assert linear_systems.solved(step, reward, 0.95, exact)[1] == 1
+    left, _ = linear_systems.solved(step, reward, 0.95, near, stop_after(0))
+    assert left.tolist() == near.tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bounds_that_are_left_early_hold(kind, monkeypatch):
+    for name in ("_PIECE", "_TERMS_AT_ONCE"):
+        monkeypatch.setattr(bounds, name, 4)
+    for name in ("DIRECT", "_MOST_DIRECT"):
+        monkeypatch.setattr(linear_systems, name, 0)
+    for seed in range(3):
+        model = solver_model(small_problem(seed, kind=kind).compiled)
+        outcomes = outcomes_of(model)
+        *_, last = bounds.initial_bounds(model, outcomes)
+        scale = 1e-7 * (1 + np.abs(last.informed[model.legal]).max(initial=0.0)) * float(model.slack.max())
+        for n in (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89):
+            for left in bounds.initial_bounds(model, outcomes, stop_after(n)):
+                ahead = bounds.blind_stage(model, left.plans, left.blind)
+                finite = np.isfinite(left.blind)
+                assert (finite == np.isfinite(last.blind)).all()
+                assert (left.blind[finite] <= ahead[finite] + scale).all()
+                assert (left.blind[finite] <= last.blind[finite] + scale).all()
+                assert (left.informed >= last.informed - scale).all()
+                if left.rests_on is None:  # a table of FIB bounds the optimum if no backup raises it
+                    backed = bounds.informed_stage(model, outcomes, left.informed)
+                    assert (backed <= left.informed + scale).all()
+
+
+def test_each_bound_is_at_most_the_one_before():
+    for problem in (tiger(), cheese_maze(), random_model(60, 3, 4, 5)):
+        tables = [value_bound(problem, kind) for kind in ("range", "qmdp", "fib", "tib")]
+        for looser, tighter in itertools.pairwise(tables):
+            assert (tighter <= looser + 1e-9 * np.abs(looser).max()).all()
+
+
+def test_sweeps_of_fib_end_near_the_values_of_its_policies(monkeypatch):
+    model = solver_model(random_model(30, 3, 4, 5).compiled)
+    exact = bounds.informed_bound(model, outcomes_of(model))
+    monkeypatch.setattr(bounds, "_LARGEST_SYSTEM", 0)
+    swept = bounds.informed_bound(model, outcomes_of(model))
+    assert (swept >= exact - 1e-9).all()
+    assert (swept - exact).max() < 2e-3 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("horizon", [None, 6])
+@pytest.mark.parametrize("make", [tiger, cheese_maze, lambda: random_model(12, 3, 4, None)])
+def test_a_limit_of_no_time_gives_bounds_with_a_certificate(make, horizon):
+    problem = make()
+    solution = solve(problem, horizon=horizon, time_limit=0)
+    assert (solution.status, solution.search.trials) == ("time", 0)
+    proved = verify(solution.certificate(), problem)
+    closer = solve(problem, horizon=horizon, max_trials=3, engine="numpy")
+    assert float(proved.lower) <= closer.lower <= closer.upper <= float(proved.upper)
+
+
+def test_blind_and_fib_come_first_in_the_history():
+    problem = random_model(40, 4, 6, 8)
+    solution = solve(problem, max_trials=1)
+    start = problem.compiled.initial
+    blind, fib, tib = (float((value_bound(problem, kind) @ start).max()) for kind in ("blind", "fib", "tib"))
+    assert solution.history[1].lower == pytest.approx(blind)
+    assert solution.history[1].upper == pytest.approx(fib)
+    assert tib < fib
+    assert solution.history[2].upper == pytest.approx(tib)
+
+
+@pytest.mark.parametrize("step", ["mdp_bound", "informed_bound", "tighter_informed_bound", "blind_values"])
+def test_ctrl_c_leaves_what_is_being_computed(step, monkeypatch):
+    usual = getattr(bounds, step)
+
+    def pressed(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        return usual(*arguments)
+
+    monkeypatch.setattr(bounds, step, pressed)
+    solution = solve(random_model(40, 4, 6, 8))
+    assert (solution.status, solution.search.trials) == ("interrupted", 0)
+    assert solution.lower < solution.upper < np.inf
+
+
+def test_a_trial_is_left_at_the_limit(monkeypatch):
+    asked = itertools.count()
+
+    def look(search):
+        if next(asked) == 7:
+            raise linear_systems.StoppedEarlyError
+
+    monkeypatch.setattr(Search, "_look", look)
+    problem = cheese_maze()
+    solution = solve(problem, max_trials=4, engine="numpy")
+    assert next(asked) > 8
+    proved = verify(solution.certificate(), problem)
+    assert float(proved.lower) <= solution.lower <= solution.upper <= float(proved.upper)
+
+
+def test_the_arrays_of_rock_sample_are_the_bundled_problem():
+    rocks = ((0, 0), (0, 1))
+    arrays = solve(rock_sample_arrays(2, rocks), precision=1e-6)
+    bundled = solve(rock_sample(2, 2, rocks=rocks, discount=0.95), precision=1e-6)
+    assert arrays.lower == pytest.approx(bundled.upper, abs=2e-6)
+
+
+def test_a_model_that_memory_does_not_hold_is_rejected_with_what_it_takes(monkeypatch):
+    monkeypatch.setattr(model_arrays, "memory_available", lambda: 5_000)
+    assert solve(tiger(), max_trials=0).status == "trials"
+    problem = random_model(10, 4, 6, None)
+    n_outcomes = len(solver_model_without_limit(problem, monkeypatch).probability)
+    monkeypatch.setattr(model_arrays, "memory_available", lambda: 5_000)
+    with pytest.raises(PlanningError, match=f"{n_outcomes:,} outcomes.*expected at most 78"):
+        solve(problem)
+
+
+def solver_model_without_limit(problem, monkeypatch):
+    monkeypatch.setattr(model_arrays, "memory_available", lambda: 10**12)
+    return solver_model(problem.compiled)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [0.05, 0.2, 1.0])
+def test_bounds_of_random_problems_never_cross_and_are_certified(limit):
+    late = [check(seed, limit) for seed in range(2_000, 2_012)]
+    assert max(late) < 0.5  # a busy machine; measured in the benchmark
+
+
+@pytest.mark.slow
+def test_large_models_end_in_time():
+    for problem in (random_model(2_000, 4, 10, 10), random_model(1_000, 3, 2, None)):
+        _ = problem.compiled
+        began = time.process_time()
+        solution = solve(problem, time_limit=1)
+        assert time.process_time() - began < 2  # 23 s and more when linear systems could not be left
+        assert solution.upper - solution.lower < 60
