@@ -91,12 +91,15 @@ def outcome_matrix(compiled: TabularPOMDP, action: int) -> sparse.csr_array:
     if compiled.observation is None:
         matrix = (compiled.joint or ())[action].copy()
     else:
-        likelihood = compiled.observation[action].tocoo()
-        columns = likelihood.col.astype(np.int64) * size + likelihood.row
-        spread = sparse.csr_array(
-            (likelihood.data, (likelihood.row, columns)), shape=(size, size * compiled.n_observations)
-        )
-        matrix = sparse.csr_array(compiled.transition[action] @ spread)
+        transition, likelihood = compiled.transition[action], compiled.observation[action]
+        lengths = np.diff(likelihood.indptr)[transition.indices]  # of the observations after each entry
+        ends = np.cumsum(lengths)
+        entry = np.repeat(likelihood.indptr[transition.indices] - (ends - lengths), lengths) + np.arange(ends[-1])
+        column = likelihood.indices[entry].astype(np.int64) * size + np.repeat(transition.indices, lengths)
+        value = np.repeat(transition.data, lengths) * likelihood.data[entry]
+        indptr = np.append(0, ends)[transition.indptr]
+        matrix = sparse.csr_array((value, column, indptr), shape=(size, size * compiled.n_observations))
+        matrix.sort_indices()
     matrix.eliminate_zeros()
     return matrix
 

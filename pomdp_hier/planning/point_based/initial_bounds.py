@@ -36,6 +36,7 @@ _PIECE = 20_000_000  # products between two questions whether to stop, about a t
 _POLICY_STEPS = 200
 _LARGEST_SYSTEM = 100_000_000  # outcomes up to which FIB solves linear equations
 _SWEEPS_OF_FIB = 1_000
+_SOLVED = 1e-10  # relative to the greatest value: a residual of FIB by less ends its policy iteration
 _CLOSE = 1e-3  # relative to the greatest value: a fall of FIB by less ends its sweeps
 _MOST_TERMS = 15_000_000  # products per sweep and action of TIB, in some hundreds of megabytes
 _TERMS_AT_ONCE = 500_000
@@ -162,7 +163,7 @@ def mdp_bound(model: SolverModel, stop: Stop = never) -> Floats:
 
 def _even(unknowns: int) -> float:
     """Return the relative difference at which values count as tied: the error of the solutions."""
-    return 1e-13 if unknowns <= DIRECT else 1e-9
+    return 1e-13 if unknowns <= DIRECT else 1e-11
 
 
 # --- the fast informed bound -----------------------------------------------------------------------------------------
@@ -260,6 +261,8 @@ def informed_bound(model: SolverModel, outcomes: Outcomes, stop: Stop = never, s
                 choice = np.where(values[row, choice] > least, choice, chosen)
                 if (choice == chosen).all():
                     break
+            if short * float(model.slack.max()) <= _SOLVED * scale and chosen is not None:
+                break
             chosen = choice
             q = np.where(legal, _solution(model, outcomes, chosen, np.where(legal, q, 0.0), stop), -np.inf)
     except StoppedEarlyError:

@@ -6,6 +6,8 @@ solved only in part gives a lower bound too, and the residual is all that has to
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -19,7 +21,10 @@ Stop: TypeAlias = Callable[[], bool]
 
 DIRECT = 600  # unknowns that are solved directly: factors fill in
 _MOST_DIRECT = 4_000  # unknowns that are solved directly with at most two entries each
-_MOST_STEPS = 300
+_MOST_FACTORED = 10_000  # unknowns of which incomplete factors are made, with at most three entries each
+_DROPPED = 1e-3
+_FILL = 5
+_MOST_STEPS = 150  # products
 _BREAKDOWN = 1e-30  # ratio of two products below which the iteration restarts
 
 
@@ -45,7 +50,7 @@ def solved(
     near: Floats,
     stop: Stop = never,
     *,
-    precision: float = 1e-10,
+    precision: float = 1e-12,
 ) -> tuple[Floats, int]:
     """Return an approximate solution ``[M]`` of ``v = r + gamma P v``, and the number of products with P.
 
@@ -57,61 +62,99 @@ def solved(
         stop: Whether to leave a large system with what has been reached.
         precision: The residual of a large system, relative to the rewards.
     """
-    from scipy.sparse.linalg import spsolve
+    from scipy.sparse.linalg import spilu, spsolve
 
     size = len(reward)
     if size <= DIRECT or (size <= _MOST_DIRECT and step.nnz <= 2 * size):
         system = sparse.csc_array(sparse.eye_array(size, format="csc") - discount * step.tocsc())
         return np.asarray(spsolve(system, reward)), 0
     unit = float(np.abs(reward).max(initial=0.0)) or 1.0  # squares of rewards may exceed floats
-    values, n_products = _iterated(step, reward / unit, discount, near / unit, stop, precision)
-    return values * unit, n_products
+    right, work = reward / unit, _Work(step, discount, stop)
+    target = precision * _norm(right)
+    values, rest = _iterated(work, right, near / unit, target, np.copy)
+    if rest > target and len(right) <= _MOST_FACTORED and step.nnz <= 3 * len(right) and not stop():
+        system = sparse.csc_array(sparse.eye_array(len(right), format="csc") - discount * step.tocsc())
+        with suppress(RuntimeError):  # a factor with a zero on its diagonal
+            factors = spilu(system, drop_tol=_DROPPED, fill_factor=_FILL)
+            values, rest = _iterated(work, right, values, target, factors.solve)
+    most = work.n_products + 2 * _MOST_STEPS
+    while rest > target and work.n_products < most and not stop():
+        values = values + work.residual(right, values)
+        if work.n_products % _MOST_STEPS == 0:
+            rest = _norm(work.residual(right, values))
+    return values * unit, work.n_products
+
+
+@dataclass
+class _Work:
+    """Products with the matrix of a system ``v - gamma P v = r``, counted."""
+
+    step: sparse.csr_array
+    discount: float
+    stop: Stop
+    n_products: int = 0
+
+    def times(self, v: Floats) -> Floats:
+        """Return ``v - gamma P v``."""
+        self.n_products += 1
+        product: Floats = v - self.discount * (self.step @ v)
+        return product
+
+    def residual(self, right: Floats, v: Floats) -> Floats:
+        """Return ``r - v + gamma P v``, by which a step of the process changes the values."""
+        return right - self.times(v)
 
 
 def _iterated(
-    step: sparse.csr_array, right: Floats, discount: float, near: Floats, stop: Stop, precision: float
-) -> tuple[Floats, int]:
-    """Return the iterate of the least residual, and the number of products, by the stabilised biconjugate gradients.
+    work: _Work, right: Floats, near: Floats, target: float, improve: Callable[[Floats], Floats]
+) -> tuple[Floats, float]:
+    """Return the iterate of the least residual, and its norm, by the stabilised biconjugate gradients.
 
     It restarts where it breaks down, as on a system of cycles. SciPy's ends there. Its products are those of BLAS too,
     whose waiting threads count as CPU seconds of the process.
 
+    Args:
+        work: The products with the matrix.
+        right: The right side.
+        near: The first iterate.
+        target: The norm of the residual at which to end.
+        improve: An approximation to the inverse of the matrix.
+
     Source: van der Vorst (1992), Bi-CGSTAB.
     """
     values, best, least = near.copy(), near, np.inf
-    target = precision * math.sqrt(_dot(right, right))
-    residual = right - values + discount * (step @ values)
-    n_products, restart = 1, True
-    while n_products < 2 * _MOST_STEPS and not stop():
-        size = math.sqrt(_dot(residual, residual))
-        if not size < least:  # too large for floats, or worse
-            if not math.isfinite(size):
-                break
-        else:
+    residual = work.residual(right, values)
+    most, restart = work.n_products + _MOST_STEPS, True
+    while True:
+        size = _norm(residual)
+        if size < least:
             best, least = values.copy(), size
-        if size <= target:
-            break
+        if size <= target or not math.isfinite(size) or work.n_products >= most or work.stop():
+            return best, least
         if restart:
             shadow, way, rho = residual, residual, size * size
-        ahead = way - discount * (step @ way)
+        ahead_of = improve(way)
+        ahead = work.times(ahead_of)
         along = _dot(shadow, ahead)
         alpha = rho / along if along else 0.0
         part = residual - alpha * ahead
-        change = part - discount * (step @ part)
-        n_products += 2
+        change_of = improve(part)
+        change = work.times(change_of)
         steady = _dot(change, change)
         omega = _dot(change, part) / steady if steady else 1.0
-        values += alpha * way + omega * part
+        values += alpha * ahead_of + omega * change_of
         residual = part - omega * change
         rho, before = _dot(shadow, residual), rho
         restart = not (abs(rho) > _BREAKDOWN * before and omega and alpha)
         if restart:
             values += residual
-            residual = right - values + discount * (step @ values)
-            n_products += 1
+            residual = work.residual(right, values)
         else:
             way = residual + (rho / before) * (alpha / omega) * (way - omega * ahead)
-    return best, n_products
+
+
+def _norm(v: Floats) -> float:
+    return math.sqrt(_dot(v, v))
 
 
 def _dot(one: Floats, other: Floats) -> float:

@@ -230,9 +230,9 @@ def _require_memory(compiled: TabularPOMDP) -> None:
     needed, most = count * _OUTCOME_BYTES, memory_available()
     if needed > most:
         raise PlanningError(
-            f"problem: got {count:,} outcomes of positive probability, {needed / 2**30:,.1f} GiB; expected at most "
-            f"{most // _OUTCOME_BYTES:,}, {most / 2**30:,.1f} GiB, the available memory. Merge states or observations, "
-            "or plan online, with RTBSS or POUCT."
+            f"problem: got {count:,} outcomes of positive probability, {needed / 2**30:z,.2g} GiB; expected at most "
+            f"{most // _OUTCOME_BYTES:,}, {most / 2**30:z,.2g} GiB, the available memory. Merge states or "
+            "observations, or plan online, with RTBSS or POUCT."
         )
 
 

@@ -35,6 +35,7 @@ def test_values_are_those_of_the_controller_and_never_above(seed, kind, direct, 
 def test_a_solver_that_ends_early_gives_less_and_not_more(monkeypatch):
     monkeypatch.setattr(module, "DIRECT", 0)
     monkeypatch.setattr(module, "_MOST_DIRECT", 0)
+    monkeypatch.setattr(module, "_MOST_FACTORED", 0)
     monkeypatch.setattr(module, "_MOST_STEPS", 1)
     model = solver_model(maze_4x3(discount=0.95).compiled)
     actions = np.zeros(3, dtype=np.int64)
