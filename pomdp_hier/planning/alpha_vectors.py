@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import linprog
 
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._text import brief
@@ -19,6 +18,9 @@ _POINTS = 1_000  # the most beliefs kept at which some vector was best
 _ENTRIES = 10_000_000  # of the table of vectors' values at such beliefs (80 MB)
 _NEAR = 5  # times the states: the vectors with which a candidate is compared first
 _LP_ENTRIES = 50_000  # coefficients of linear programs that are solved together
+_MOST_PIVOTS = 50  # per state, of a simplex; degenerate games may cycle
+_PIVOT = 1e-10
+_DUALITY_GAP = 1e-10  # relative to the scale of the vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,11 +179,17 @@ class Points:
 
     def __init__(self, size: int) -> None:
         self._fixed = np.concatenate([np.full((1, size), 1 / size), np.eye(size)])
-        self._found: deque[Floats] = deque(maxlen=_POINTS)
+        self._found: deque[Floats] = deque()
+        self._known = {row.tobytes() for row in self._fixed}
+        self._rows: Floats | None = None
 
     def over(self, columns: Ints, n_vectors: int) -> Floats:
         """Return ``[m, len(columns)]``, beliefs over these states, fewer for more vectors."""
-        rows = np.stack([*self._fixed, *self._found])[:, columns]
+        if self._rows is None:
+            self._rows = np.stack([*self._fixed, *self._found])
+        if len(columns) == self._rows.shape[1]:  # these are normalised
+            return self._rows[: max(1, _ENTRIES // n_vectors)]
+        rows = self._rows[:, columns]
         rows = rows[rows.sum(axis=1) > 0][: max(1, _ENTRIES // n_vectors)]
         normalized: Floats = rows / rows.sum(axis=1, keepdims=True)
         return normalized
@@ -190,23 +198,35 @@ class Points:
         """Add beliefs ``[m, len(columns)]`` over these states."""
         whole = np.zeros((len(beliefs), self._fixed.shape[1]))
         whole[:, columns] = beliefs
-        known = {row.tobytes() for row in (*self._fixed, *self._found)}
-        self._found.extend(row for row in whole if row.tobytes() not in known)
+        for row in whole:
+            name = row.tobytes()
+            if name not in self._known:
+                if len(self._found) == _POINTS:
+                    self._known.discard(self._found.popleft().tobytes())
+                self._known.add(name)
+                self._found.append(row)
+                self._rows = None
 
 
 def prune(vectors: Floats, tolerance: float, points: Points, labels: Bools | None = None) -> Ints:
     """Return the positions of the vectors that are best at some belief; across legalities compared pointwise."""
-    kept = _not_dominated(vectors, labels)
-    patterns = np.isfinite(vectors[kept])
-    if labels is not None:
-        patterns = np.concatenate([patterns, labels[kept]], axis=1)
-    _, group = np.unique(patterns, axis=0, return_inverse=True)
-    group = group.ravel()
+    if labels is None and (len(vectors) == 1 or np.isfinite(vectors).all()):
+        kept = _not_dominated(vectors, None) if len(vectors) > 1 else np.zeros(1, dtype=np.int64)
+        group = np.zeros(len(kept), dtype=np.int64)
+    else:
+        kept = _not_dominated(vectors, labels)
+        patterns = np.isfinite(vectors[kept])
+        if labels is not None:
+            patterns = np.concatenate([patterns, labels[kept]], axis=1)
+        _, group = np.unique(patterns, axis=0, return_inverse=True)
+        group = group.ravel()
     useful = []
     for g in range(int(group.max()) + 1):
         members = kept[group == g]
         columns = np.flatnonzero(np.isfinite(vectors[members[0]]))
-        if len(columns):  # a plan that is legal nowhere is dropped
+        if len(members) == 1 and len(columns):
+            useful.append(int(members[0]))
+        elif len(columns):  # a plan that is legal nowhere is dropped
             best, beliefs = _useful(vectors[np.ix_(members, columns)], tolerance, points.over(columns, len(members)))
             useful.extend(members[best].tolist())
             points.add(columns, beliefs)
@@ -240,7 +260,9 @@ def _useful(vectors: Floats, tolerance: float, points: Floats) -> tuple[Ints, Fl
     """
     scale = float(np.abs(vectors).max()) or 1.0
     kept, witnesses = _best_at(vectors, points, tolerance * scale)
-    waiting = np.setdiff1d(np.arange(len(vectors)), kept)
+    left = np.ones(len(vectors), dtype=bool)
+    left[kept] = False
+    waiting = np.flatnonzero(left)
     while len(waiting):
         asked, beliefs, margins = _asked(vectors, waiting, np.array(kept), np.array(witnesses), scale, tolerance)
         waiting = waiting[np.isin(waiting, asked[margins <= tolerance], invert=True)]
@@ -306,18 +328,87 @@ def _best_at(vectors: Floats, points: Floats, least: float) -> tuple[list[int], 
 def _margins(candidates: Floats, others: Floats, scale: float) -> tuple[Floats, Floats]:
     """Return for each candidate the belief of its largest margin over all others, and that margin over the scale.
 
-    ``max_b min_k b (candidate - other_k)`` over beliefs is, by duality, the least ``u`` for which a mixture of the
-    others is above the candidate less ``u`` in every state: ``sum_k l_k (candidate - other_k)(s) <= u``,
-    ``sum_k l_k = 1``, ``l >= 0``. The belief is the dual variables of the states. States are fewer than vectors, so
-    that this form has fewer rows. The programs share no variable, and are solved as blocks of one program.
+    ``max_b min_k b (candidate - other_k)`` over beliefs is a matrix game. Games whose solution the dense simplex does
+    not prove are solved again by HiGHS.
 
     Args:
         candidates: ``[n, S]``.
         others: ``[n, K, S]``, the rivals of each candidate.
         scale: The unit of the margins.
     """
-    n, count, size = others.shape
     gaps = (candidates[:, :, None] - others.transpose(0, 2, 1)) / scale  # [n, S, K]
+    beliefs, beyond = _game_beliefs(gaps)
+    rest = np.flatnonzero(beyond > _DUALITY_GAP)
+    if len(rest):
+        beliefs[rest] = _linear_programs(gaps[rest])
+    return beliefs, np.einsum("nsk,ns->nk", gaps, beliefs).min(axis=1)
+
+
+def _game_beliefs(gaps: Floats) -> tuple[Floats, Floats]:
+    """Return the beliefs ``[n, S]`` that solve the games ``max_b min_k sum_s b(s) gaps[s, k]``, and the duality gaps.
+
+    With all entries moved above 0, such a game is the dual of ``max sum y``, ``gaps y <= 1``, ``y >= 0``. The simplex
+    tableaus of all games start from the slacks, and are pivoted together. The mixture ``y / sum y`` of the rivals
+    proves that no belief has a greater margin than its greatest value over the states.
+
+    Args:
+        gaps: ``[n, S, K]``.
+
+    Example:
+        >>> beliefs, beyond = _game_beliefs(np.array([[[1.0, -1.0], [-1.0, 3.0]]]))
+        >>> beliefs.round(9).tolist(), float(beyond[0]) < 1e-12
+        ([[0.666666667, 0.333333333]], True)
+    """
+    n, size, count = gaps.shape
+    tableau = np.zeros((n, size + 1, count + size + 1))
+    tableau[:, :size, :count] = gaps + (1.0 - gaps.min(axis=(1, 2)))[:, None, None]
+    tableau[:, :size, count:-1] = np.eye(size)
+    tableau[:, :size, -1] = 1.0
+    tableau[:, size, :count] = -1.0
+    basis = np.tile(np.arange(count, count + size), (n, 1))
+    mixtures, beliefs, open_ = np.zeros((n, count + size)), np.zeros((n, size)), np.arange(n)
+    for _ in range(_MOST_PIVOTS * size):
+        entering = tableau[:, size, :-1].argmin(axis=1)
+        done = tableau[np.arange(len(open_)), size, entering] >= -_PIVOT
+        if done.any():
+            solved = open_[done]
+            mixtures[solved[:, None], basis[done]] = tableau[done, :size, -1]
+            beliefs[solved] = tableau[done, size, count:-1]
+            open_, tableau, basis, entering = open_[~done], tableau[~done], basis[~done], entering[~done]
+            if not len(open_):
+                break
+        at = np.arange(len(open_))
+        column = tableau[at, :, entering]
+        ratio = np.full((len(at), size), np.inf)
+        np.divide(tableau[:, :size, -1], column[:, :size], out=ratio, where=column[:, :size] > _PIVOT)
+        leaving = ratio.argmin(axis=1)
+        row = tableau[at, leaving] / column[at, leaving, None]
+        column[at, leaving] = 0.0
+        tableau -= column[:, :, None] * row[:, None, :]
+        tableau[at, leaving] = row
+        basis[at, leaving] = entering
+    beliefs[open_], mixtures[open_, 0] = 1.0, 1.0  # not solved: the gap says so
+    beliefs = np.clip(beliefs, 0.0, None)
+    beliefs /= beliefs.sum(axis=1, keepdims=True)
+    mixtures = np.clip(mixtures[:, :count], 0.0, None)
+    mixtures /= mixtures.sum(axis=1, keepdims=True)
+    above = np.einsum("nsk,nk->ns", gaps, mixtures).max(axis=1)
+    return beliefs, above - np.einsum("nsk,ns->nk", gaps, beliefs).min(axis=1)
+
+
+def _linear_programs(gaps: Floats) -> Floats:
+    """Return the beliefs ``[n, S]`` that solve games ``[n, S, K]``, as blocks of one linear program.
+
+    By duality the greatest margin is the least ``u`` for which a mixture of the rivals is above the candidate less
+    ``u`` in every state: ``sum_k l_k gaps[s, k] <= u``, ``sum_k l_k = 1``, ``l >= 0``. The belief is the dual variables
+    of the states. States are fewer than vectors, so that this form has fewer rows.
+
+    Raises:
+        PlanningError: HiGHS found no solution.
+    """
+    from scipy.optimize import linprog
+
+    n, size, count = gaps.shape
     rows = np.concatenate([gaps, np.full((n, size, 1), -1.0)], axis=2)
     mixture = np.append(np.ones(count), 0.0)
     result = linprog(
@@ -333,5 +424,5 @@ def _margins(candidates: Floats, others: Floats, scale: float) -> tuple[Floats, 
     if result.status != 0:
         raise PlanningError(f"value_iteration: the linear program of {count} vectors failed: {result.message}")
     beliefs = np.clip(-result.ineqlin.marginals.reshape(n, size), 0.0, None)
-    beliefs /= beliefs.sum(axis=1, keepdims=True)
-    return beliefs, np.einsum("nsk,ns->nk", gaps, beliefs).min(axis=1)
+    normalized: Floats = beliefs / beliefs.sum(axis=1, keepdims=True)
+    return normalized

@@ -88,7 +88,8 @@ def test_alpha_vectors(monkeypatch):
         solution.value({"tiger-left": 1}, to_go=4)
     with pytest.raises(PlanningError, match="max_vectors: got 15; expected at least 32"):
         value_iteration(random_problem(0, observations=3), 3, max_vectors=15)
-    monkeypatch.setattr(alpha_vectors, "linprog", lambda *_, **__: SimpleNamespace(status=4, message="lost"))
+    monkeypatch.setattr(alpha_vectors, "_MOST_PIVOTS", 0)
+    monkeypatch.setattr("scipy.optimize.linprog", lambda *_, **__: SimpleNamespace(status=4, message="lost"))
     with pytest.raises(PlanningError, match="the linear program of 3 vectors failed: lost"):
         value_iteration(tiger(), 2)
 

@@ -8,7 +8,7 @@ import pytest
 
 from pomdp_hier import POMDP, Belief
 from pomdp_hier.errors import ParameterError, PlanningError
-from pomdp_hier.planning import value_iteration
+from pomdp_hier.planning import alpha_vectors, value_iteration
 from pomdp_hier.planning.alpha_vectors import Points, prune
 from pomdp_hier.planning.value_iteration import FiniteHorizonSolution
 from tests.exact_oracle import exact_value
@@ -159,3 +159,43 @@ def test_what_is_legal_after_an_observation_counts_from_the_first_action_to_the_
     solution = value_iteration(problem, 2)
     assert [solution.value(start, observation=o) for o in legal] == [1 + 2.75, 8 + 2.75, 1 + 2.75]
     assert solution.value(start, observation="hot", to_go=0) == 0
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 9])
+def test_matrix_games_are_solved_together_as_by_linear_programs(size):
+    rng = np.random.default_rng(size)
+    gaps = rng.normal(size=(40, size, 3 * size))
+    gaps[:10] = rng.integers(-2, 3, (10, size, 3 * size))  # ties, where a simplex is degenerate
+    gaps[10:20, :, 1] = gaps[10:20, :, 0] + 1e-9  # columns that are almost equal
+    beliefs, beyond = alpha_vectors._game_beliefs(gaps)
+    assert (beliefs >= 0).all()
+    assert beliefs.sum(axis=1) == pytest.approx(np.ones(40))
+    proved = beyond <= 1e-10
+    assert proved[20:].all()
+    assert proved.sum() >= 36
+    exact = alpha_vectors._linear_programs(gaps)
+    worth, least = (np.einsum("nsk,ns->nk", gaps, b).min(axis=1) for b in (beliefs, exact))
+    assert worth[proved] == pytest.approx(least[proved], abs=1e-8)
+
+
+def test_games_that_the_simplex_does_not_prove_are_left_to_linear_programs(monkeypatch):
+    problem = random_problem(3, observations=3)
+    usual = value_iteration(problem, 3)
+    monkeypatch.setattr(alpha_vectors, "_MOST_PIVOTS", 0)
+    beyond = alpha_vectors._game_beliefs(np.random.default_rng(0).normal(size=(5, 3, 9)))[1]
+    assert (beyond > 1e-3).all()
+    by_programs = value_iteration(problem, 3)
+    for (one, first), (other, second) in zip(usual.stages, by_programs.stages, strict=True):
+        assert first.tolist() == second.tolist()
+        assert one == pytest.approx(other, abs=1e-12)
+
+
+def test_beliefs_are_known_once_and_the_oldest_are_forgotten(monkeypatch):
+    monkeypatch.setattr(alpha_vectors, "_POINTS", 3)
+    points, columns = Points(2), np.arange(2)
+    rows = np.array([[0.1, 0.9], [0.2, 0.8], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6], [0.1, 0.9]])
+    points.add(columns, rows)
+    assert points.over(columns, 1)[3:, 0].tolist() == [0.3, 0.4, 0.1]
+    assert points.over(columns[:1], 1).tolist() == [[1.0]] * 5
+    points.add(columns, np.array([[1.0, 0.0]]))
+    assert len(points.over(columns, 1)) == 6
