@@ -268,8 +268,8 @@ class _Comparison:
                 cumulative = np.cumsum(
                     [1.0 if is_symbolic(child.evidence) else float(child.evidence) for child in nodes]
                 )
-                drawn = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
-                node = nodes[min(int(drawn), len(nodes) - 1)]
+                chosen = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
+                node = nodes[min(int(chosen), len(nodes) - 1)]
             stale = stale + 1 if self.n_compared == before else 0
         self.n_skipped += sum(met.values()) - len(followed)
 
@@ -326,7 +326,7 @@ class _Comparison:
         if gap <= (self.tolerance or 0.0):
             return True
         got = answer.get(state, 0)
-        self._differ(history, gap, f"posterior of {brief(state)}: {_apart(expected[state], got)}")
+        self._differ(history, gap, f"posterior of {brief(state)}: {_in_words(expected[state], got)}")
         return False
 
     def _compare_evidence(self, history: History, expected: Number, got: Number) -> None:
@@ -334,7 +334,7 @@ class _Comparison:
         gap = _size(got - expected)
         self.max_evidence_difference = max(self.max_evidence_difference, gap)
         if gap > (self.tolerance or 0.0):
-            self._differ(history, gap, f"evidence: {_apart(expected, got)}")
+            self._differ(history, gap, f"evidence: {_in_words(expected, got)}")
 
     def _compare_totals(self, node: _Node, action: Any, mixture: Mapping[Any, Number], n_branches: int) -> None:
         gap, state = self._gap(self.reference.predict(node.reference, action), mixture)
@@ -389,11 +389,11 @@ def _size(difference: Number) -> float:
     return abs(float(difference)) or (0.0 if difference == 0 else math.ulp(0.0))
 
 
-def _apart(expected: Number, got: Number) -> str:
+def _in_words(expected: Number, got: Number) -> str:
     """Return text with both numbers, and with the difference of expressions."""
-    said = f"expected {brief(simplified(expected))}, got {brief(simplified(got))}"
+    values = f"expected {brief(simplified(expected))}, got {brief(simplified(got))}"
     difference = got - expected
-    return f"{said}, apart by {brief(simplified(difference))}" if is_symbolic(difference) else said
+    return f"{values}, apart by {brief(simplified(difference))}" if is_symbolic(difference) else values
 
 
 def _as_belief(answer: Belief | Mapping[Any, Number], otherwise: Belief) -> Belief:

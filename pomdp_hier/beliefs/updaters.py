@@ -424,9 +424,9 @@ class ParticleUpdater:
         belief = self.problem.as_belief(belief)
         cumulative = np.cumsum([float(p) for p in belief.values()])
         marks = (self.rng.random() + np.arange(self.n_particles)) / self.n_particles * cumulative[-1]
-        drawn = np.minimum(np.searchsorted(cumulative, marks, side="right"), len(belief) - 1)
+        chosen = np.minimum(np.searchsorted(cumulative, marks, side="right"), len(belief) - 1)
         support = belief.support
-        for i, count in enumerate(np.bincount(drawn, minlength=len(support)).tolist()):
+        for i, count in enumerate(np.bincount(chosen, minlength=len(support)).tolist()):
             if count:
                 successors = self.problem.successors(support[i], action)
                 probabilities = np.array([float(p) for p in successors.values()])

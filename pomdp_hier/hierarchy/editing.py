@@ -85,12 +85,12 @@ class Draft(Generic[Tree]):
         Raises:
             ParameterError: A cluster is the root, or an item.
         """
-        gone = list(nodes)
-        for node in gone:
+        removed = list(nodes)
+        for node in removed:
             self._check_node("node", node, "removed")
             self._check_inner("node", node)
-        going, changes = set(gone), {}
-        for node in gone:
+        going, changes = set(removed), {}
+        for node in removed:
             above = self.parent[node]
             while above in going:
                 above = self.parent[above]

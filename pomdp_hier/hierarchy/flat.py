@@ -379,16 +379,16 @@ class FlatTree:
             FlatTree(n_items=2, n_nodes=3, height=0, root=2, singletons=False)
         """
         children = np.bincount(self.parent[self.parent >= 0], minlength=self.n_nodes)
-        gone = (children == 1) & (np.diff(self.child_offsets) == 1)
-        jump = np.append(np.where(gone, self.parent, np.arange(self.n_nodes)), -1)
+        removed = (children == 1) & (np.diff(self.child_offsets) == 1)
+        jump = np.append(np.where(removed, self.parent, np.arange(self.n_nodes)), -1)
         while not np.array_equal(jump, further := jump[jump]):
             jump = further
-        keep = np.flatnonzero(~gone)
+        keep = np.flatnonzero(~removed)
         number = np.full(self.n_nodes + 1, -1)
         number[keep] = np.arange(keep.size)
         order = self._reading_order()
         labels = kept_labels(self.labels, keep, self.root)
-        return self._rebuilt(number[jump[self.parent[keep]]], number[order[~gone[order]]], labels, self.singletons)
+        return self._rebuilt(number[jump[self.parent[keep]]], number[order[~removed[order]]], labels, self.singletons)
 
     def _chained(self) -> Bools:
         """Return whether each node has an internal node as its only child ``[N + K]``."""

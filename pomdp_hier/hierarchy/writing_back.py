@@ -185,7 +185,7 @@ class Sheet:
 
 KEPT = object()
 """The change of a row that stays unchanged."""
-GONE = object()
+REMOVED = object()
 """The change of a row that is removed."""
 
 
@@ -195,7 +195,7 @@ def link_changes(
     links: Sequence[tuple[Hashable, Hashable]],
     ids_before: Sequence[Hashable],
 ) -> tuple[list[Any], list[tuple[Hashable, Hashable]]]:
-    """Return the new parent of each link's child, `KEPT` or `GONE`, and the links of new nodes.
+    """Return the new parent of each link's child, `KEPT` or `REMOVED`, and the links of new nodes.
 
     Args:
         tree: The tree.
@@ -208,15 +208,15 @@ def link_changes(
         for name, parent in zip(ids, tree.parent.tolist(), strict=True)
         if name is not None
     }
-    gone = set(ids_before) - set(ids)
+    removed = set(ids_before) - set(ids)
     below: dict[Hashable, list[Hashable]] = {}
     for child, parent in links:
         if child not in above:
             below.setdefault(parent, []).append(child)
-    stack = list(gone)
+    stack = list(removed)
     while stack:
         empty = below.pop(stack.pop(), [])
-        gone.update(empty)
+        removed.update(empty)
         stack += empty
     first: dict[Hashable, Hashable] = {}
     changes: list[Any] = []
@@ -224,8 +224,8 @@ def link_changes(
         is_first = first.setdefault(child, parent) == parent
         if child in above and is_first and (above[child] or "") != (parent or ""):
             changes.append(above[child])
-        elif child in gone or (parent in gone and not is_first):
-            changes.append(GONE)
+        elif child in removed or (parent in removed and not is_first):
+            changes.append(REMOVED)
         else:  # also a further parent, of which the reader keeps the first
             changes.append(KEPT)
     return changes, [(child, parent) for child, parent in above.items() if child not in first and parent is not None]
@@ -260,7 +260,7 @@ def links_like(tree: Hierarchy, source: str, form: str, columns: dict[str, Any],
         raise HierarchyError("target: got a node below a root without an id; expected an id in edges. Write .json.")
     lines = list(sheet.lines)
     for row, change in zip(rows, changes, strict=True):
-        if change is GONE:
+        if change is REMOVED:
             lines[row] = ""
         elif change is not KEPT:
             lines[row] = sheet.changed(row, {parent_at: none if change is None else change})
@@ -273,11 +273,11 @@ def ids_of(tree: Hierarchy, what: str, items: bool = False) -> list[str | None]:
     """Return each node's id as text, None for a root that has none."""
     labels: Sequence[Hashable] = range(tree.n_nodes) if tree.labels is None else tree.labels
     ids = [None if label is None else label_text(label) for label in labels]
-    told = [name for name in (ids[: tree.n_items] if items else ids) if name is not None]
-    twice = next((name for name, times in Counter(told).items() if times > 1), None)
-    if twice is not None:
+    known = [name for name in (ids[: tree.n_items] if items else ids) if name is not None]
+    duplicate = next((name for name, times in Counter(known).items() if times > 1), None)
+    if duplicate is not None:
         raise HierarchyError(
-            f"target: got two nodes with the id {brief(twice)}; expected distinct ids in {what}. Write .json."
+            f"target: got two nodes with the id {brief(duplicate)}; expected distinct ids in {what}. Write .json."
         )
     return ids
 
@@ -353,14 +353,14 @@ def _new_paths(tree: Hierarchy, rows: PathRows, how: PathFormat) -> dict[int, li
                 "Write .json."
             )
     changes: dict[int, list[str] | None] = {}
-    told: dict[Hashable, tuple[str, ...]] = {}
+    first_paths: dict[Hashable, tuple[str, ...]] = {}
     for row, (key, old) in enumerate(zip(keys, rows.paths, strict=True)):
         node = node_of.get(key)
         if node is not None and not paths[node]:
             raise HierarchyError(
                 f"target: got item {brief(key)} below no category; expected one in paths. Write .json."
             )
-        if told.setdefault(key, old) == old and (node is None or paths[node] != old):
+        if first_paths.setdefault(key, old) == old and (node is None or paths[node] != old):
             changes[row] = None if node is None else list(paths[node])
     return changes
 

@@ -13,13 +13,13 @@ from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.numeric import (
     Number,
-    draw,
     is_nonnegative,
     is_symbolic,
     is_text,
     mean,
     nearly_equal,
     positive_part,
+    sampled_outcome,
     total,
     unquoted,
 )
@@ -210,13 +210,13 @@ class Belief(pomdp_py.GenerativeDistribution):
 
     def sample(self, rng: np.random.Generator) -> Any:
         """Return a state sampled from the belief with the given generator."""
-        return draw(self._probabilities, rng.random())
+        return sampled_outcome(self._probabilities, rng.random())
 
     # --- the interface of pomdp-py's distributions --------------------------------------------------------------------
 
     def random(self) -> Any:
         """Return a state sampled with Python's global ``random``, as pomdp-py's planners do."""
-        return draw(self._probabilities, random.random())
+        return sampled_outcome(self._probabilities, random.random())
 
     def mpe(self) -> Any:
         """Return the most probable state, the first of several."""

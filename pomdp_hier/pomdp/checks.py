@@ -279,10 +279,10 @@ class _Checker(IssueList):
     def _samples(self, location: Location, model: Any, base: type, row: Mapping[Any, Number], *arguments: Any) -> None:
         """Compare overrides of ``probability`` and ``sample`` with the distribution."""
         says_probability = type(model).probability is not base.probability  # type: ignore[attr-defined]
-        draws = type(model).sample is not base.sample  # type: ignore[attr-defined]
+        has_samples = type(model).sample is not base.sample  # type: ignore[attr-defined]
         if isinstance(model, _FOREIGN):
-            draws = model.rows.can_differ
-        if not row or not (says_probability or draws) or any(is_symbolic(p) for p in row.values()):
+            has_samples = model.rows.can_differ
+        if not row or not (says_probability or has_samples) or any(is_symbolic(p) for p in row.values()):
             return
         if says_probability:
             for outcome, p in row.items():
@@ -294,7 +294,7 @@ class _Checker(IssueList):
                         Finding(f"probability() says {got}, distribution() says {p}"),
                         _REMEDY,
                     )
-        if draws:
+        if has_samples:
             self._frequencies(location, model, row, *arguments)
 
     def _frequencies(self, location: Location, model: Any, row: Mapping[Any, Number], *arguments: Any) -> None:
@@ -302,10 +302,10 @@ class _Checker(IssueList):
         n = _N_SAMPLES if self._rows_sampled <= _MOST_ROWS else _FEWER_SAMPLES
         counts: dict[Any, int] = {}
         for _ in range(n):
-            drawn = self.ask(f"sample, {location}", model.sample, *arguments)
-            if drawn is FAILED:
+            sample = self.ask(f"sample, {location}", model.sample, *arguments)
+            if sample is FAILED:
                 return
-            counts[drawn] = counts.get(drawn, 0) + 1
+            counts[sample] = counts.get(sample, 0) + 1
         for outcome in dict.fromkeys((*counts, *row)):
             p, share = float(row.get(outcome, 0)), counts.get(outcome, 0) / n
             # six standard deviations and three samples: no false alarm in any number of rows
@@ -328,8 +328,8 @@ class _Checker(IssueList):
             self.add("inconsistent-equality", location, found, remedy)
         if isinstance(state, (str, int, float, tuple)):
             return
-        stranger = object()
-        if self.ask(location, lambda: state != stranger) is not True:
+        other_type = object()
+        if self.ask(location, lambda: state != other_type) is not True:
             found = Finding("a state that is neither equal nor unequal to an object of another type")
             self.add("inconsistent-equality", location, found, remedy)
         if len(self._first_states) < _MOST_COMPARED:

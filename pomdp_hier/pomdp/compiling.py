@@ -154,7 +154,7 @@ class _Builder:
         transition, likelihood = [], []
         for a, action in enumerate(problem.all_actions):
             if given_t is None or given_z is None:
-                self._flows = [self._flow(a, action, state) for state in self._told(problem.states)]
+                self._flows = [self._flow(a, action, state) for state in self._with_progress(problem.states)]
             transition.append(self._transition(a, action) if given_t is None else self._taken(a, given_t[a]))
             if given_z is not None:
                 likelihood.append(_floats(given_z[a], f"Z[{a}]"))
@@ -166,7 +166,7 @@ class _Builder:
             return tuple(transition), None, tuple(likelihood)
         return tuple(transition), tuple(likelihood), None
 
-    def _told(self, states: Iterable[Any]) -> Iterator[Any]:
+    def _with_progress(self, states: Iterable[Any]) -> Iterator[Any]:
         for state in states:
             yield state
             self.bar.update()
@@ -204,14 +204,14 @@ class _Builder:
     def _observation(self, action: Any) -> sparse.csr_array:
         """``[S', O]``; the rows of states that the action cannot reach stay empty."""
         reached = {s for flow in self._flows for s, p in flow.items() if p != 0}
-        rows = [self._seen(s, action, None) if s in reached else _EMPTY for s in self._told(self.states)]
+        rows = [self._seen(s, action, None) if s in reached else _EMPTY for s in self._with_progress(self.states)]
         return self._matrix(rows, len(self.observations), f"observation after {brief(action)} in", may_be_empty=True)
 
     def _joint(self, action: Any) -> sparse.csr_array:
         """``[S, O * S']``, for observations that depend on the previous state."""
         size = len(self.states)
         rows: list[_Row] = []
-        for state, flow in zip(self._told(self.states), self._flows, strict=True):
+        for state, flow in zip(self._with_progress(self.states), self._flows, strict=True):
             columns: list[int] = []
             sums: list[Number] = []
             possible = positive_part(flow)

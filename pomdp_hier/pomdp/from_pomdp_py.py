@@ -21,7 +21,7 @@ from pomdp_hier.pomdp.spaces import bridged_action, unwrapped
 
 # An outcome as probable as what a row lacks would stay away from draws after the last new one with probability e^-20.
 _EXPECTED_MISSES = 20
-_MOST_DRAWS = 10_000
+_MOST_SAMPLES = 10_000
 _NO_SAMPLE = (pomdp_py.TransitionModel.sample, pomdp_py.ObservationModel.sample)
 
 
@@ -93,7 +93,7 @@ class ForeignRows:
         """Whether the model has samples that can be compared with its probabilities."""
         return self._n_samples is None and type(self._model).sample not in _NO_SAMPLE
 
-    def drawn(self, *given: Any) -> Any:
+    def sampled(self, *given: Any) -> Any:
         """Return one sample of the model."""
         return asked(lambda: self._location(given), f"pass {self._space}=[...]", self._model.sample, *given)
 
@@ -132,8 +132,8 @@ class ForeignRows:
         row: dict[Any, Number] = {}
         row_sum, quiet = 0.0, 0
         with _Stream(self):
-            for _ in range(_MOST_DRAWS):
-                outcome = self.drawn(*given)
+            for _ in range(_MOST_SAMPLES):
+                outcome = self.sampled(*given)
                 quiet += 1
                 if outcome not in row:
                     quiet = 0
@@ -147,7 +147,7 @@ class ForeignRows:
         counts: dict[Any, int] = {}
         with _Stream(self):
             for _ in range(n):
-                outcome = self.drawn(*given)
+                outcome = self.sampled(*given)
                 counts[outcome] = counts.get(outcome, 0) + 1
         return {outcome: count / n for outcome, count in counts.items()}
 
@@ -178,7 +178,7 @@ class ForeignTransition(TransitionModel):
 
     def sample(self, state: Any, action: Any) -> Any:
         """Return a sample of the model, which `check_problem` compares with its probabilities."""
-        return self.rows.drawn(state, action) if self.rows.can_differ else super().sample(state, action)
+        return self.rows.sampled(state, action) if self.rows.can_differ else super().sample(state, action)
 
 
 class ForeignObservation(ObservationModel):
@@ -194,7 +194,7 @@ class ForeignObservation(ObservationModel):
 
     def sample(self, next_state: Any, action: Any) -> Any:
         """Return a sample of the model, which `check_problem` compares with its probabilities."""
-        return self.rows.drawn(next_state, action) if self.rows.can_differ else super().sample(next_state, action)
+        return self.rows.sampled(next_state, action) if self.rows.can_differ else super().sample(next_state, action)
 
 
 class ForeignReward(RewardModel):

@@ -22,7 +22,7 @@ import pomdp_py
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import histogram
-from pomdp_hier.pomdp.numeric import Number, draw
+from pomdp_hier.pomdp.numeric import Number, sampled_outcome
 from pomdp_hier.pomdp.signatures import Bound, bind, required_order
 from pomdp_hier.pomdp.spaces import nearest
 
@@ -64,7 +64,7 @@ class TransitionModel(pomdp_py.TransitionModel):
 
     def sample(self, state: Any, action: Any) -> Any:
         """Return a next state sampled with Python's global ``random``, as pomdp-py does."""
-        return draw(self.distribution(state, action), random.random())
+        return sampled_outcome(self.distribution(state, action), random.random())
 
     def argmax(self, state: Any, action: Any) -> Any:
         """Return the most probable next state, the first of several."""
@@ -92,7 +92,7 @@ class ObservationModel(pomdp_py.ObservationModel):
 
     def sample(self, next_state: Any, action: Any) -> Any:
         """Return an observation sampled with Python's global ``random``, as pomdp-py does."""
-        return draw(self.distribution(next_state, action), random.random())
+        return sampled_outcome(self.distribution(next_state, action), random.random())
 
     def argmax(self, next_state: Any, action: Any) -> Any:
         """Return the most probable observation, the first of several."""

@@ -1,7 +1,7 @@
 """Arithmetic that is the same for floats, fractions and symbols.
 
 Probabilities and rewards may be floats, ``fractions.Fraction`` (exact) or sympy expressions. What differs between them
-is kept here: how to add many of them, when a sum counts as one, and how to draw from weights.
+is kept here: how to add many of them, when a sum counts as one, and how to sample from weights.
 """
 
 import math
@@ -180,7 +180,7 @@ def positive_part(weights: Mapping[K, Number]) -> dict[K, Number]:
     return {key: weight for key, weight in weights.items() if weight != 0}
 
 
-def draw(weights: Mapping[K, Number], uniform: float) -> K:
+def sampled_outcome(weights: Mapping[K, Number], uniform: float) -> K:
     """Return the outcome at the given point of the cumulative distribution, ``uniform`` in [0, 1)."""
     threshold = uniform * float(total(weights.values()))
     cumulative = 0.0

@@ -21,7 +21,7 @@ from pomdp_hier.pomdp.bayes import bayes_posterior
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.core import Given
 from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel
-from pomdp_hier.pomdp.numeric import Number, draw, mean
+from pomdp_hier.pomdp.numeric import Number, mean, sampled_outcome
 from pomdp_hier.pomdp.problem import POMDP
 from pomdp_hier.pomdp.spaces import (
     TERMINAL_OBSERVATION,
@@ -272,7 +272,7 @@ class ProblemEnvironment(pomdp_py.Environment):
 
         A reward that depends on the observation is its mean; `execute` returns the reward of the step.
         """
-        next_state = bridged_state(self._draw(self.problem.successors(unwrapped(self.state), unwrapped(action))))
+        next_state = bridged_state(self._sample(self.problem.successors(unwrapped(self.state), unwrapped(action))))
         reward = self.reward_model.sample(self.state, action, next_state)
         if not execute:
             return next_state, reward
@@ -285,16 +285,16 @@ class ProblemEnvironment(pomdp_py.Environment):
         The observation is sampled from the problem, or from the model if one is given.
         """
         problem, s, a = self.problem, unwrapped(self.state), unwrapped(action)
-        t = self._draw(problem.successors(s, a))
+        t = self._sample(problem.successors(s, a))
         self.apply_transition(bridged_state(t))
         if observation_model is not None:
             observation = observation_model.sample(self.state, bridged_action(action))
         else:
-            observation = bridged_observation(self._draw(observations_of(problem, s, a, t)))
+            observation = bridged_observation(self._sample(observations_of(problem, s, a, t)))
         return observation, problem.step_reward(s, a, t, unwrapped(observation))
 
-    def _draw(self, distribution: Mapping[Any, Number]) -> Any:
-        return draw(distribution, self._rng.random())
+    def _sample(self, distribution: Mapping[Any, Number]) -> Any:
+        return sampled_outcome(distribution, self._rng.random())
 
 
 def to_environment(

@@ -137,7 +137,7 @@ def bind(what: str, function: Callable[..., Any], signature: Signature | None = 
     if parameters is None:  # some builtins have no signature
         reading = wanted.readings[0]
         return _bound(function, reading, {}, wanted)
-    positional, keywords, rest = _asked(parameters, wanted)
+    positional, keywords, rest = _read(parameters, wanted)
     names = [*positional, *keywords]
     if rest:
         names += ["_"] * (len(wanted.roles) - len(names))
@@ -199,7 +199,7 @@ def _parameters(function: Callable[..., Any]) -> Sequence[inspect.Parameter] | N
         return None
 
 
-def _asked(parameters: Sequence[inspect.Parameter], wanted: Signature) -> tuple[list[str], list[str], bool]:
+def _read(parameters: Sequence[inspect.Parameter], wanted: Signature) -> tuple[list[str], list[str], bool]:
     """Return the names of the parameters to fill, by position and by keyword, and whether ``*rest`` takes more.
 
     A parameter with a default keeps it, unless its name is known or too few are left: ``lambda s, a, p=0.5``.

@@ -36,7 +36,7 @@ class RoverState(State):
         return f"{self.position} good: {rocks or 'none'}"
 
 
-_GONE = RoverState(None, ())
+_EXITED = RoverState(None, ())
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class _Field:
 
     def transition(self, state: RoverState, action: str) -> RoverState:
         if state.position is None:
-            return _GONE
+            return _EXITED
         position = _position_after(state.position, action)
         if position[0] >= self.n:
-            return _GONE
+            return _EXITED
         good = list(state.good)
         if action == "sample":
             good[self.at[position]] = False
@@ -79,8 +79,8 @@ class _Field:
         return {"good": p, "bad": 1 - p} if state.good[rock] else {"good": 1 - p, "bad": p}
 
     def reward(self, state: RoverState, action: str, next_state: RoverState) -> float:
-        if next_state == _GONE:
-            return 10.0 if state != _GONE else 0.0
+        if next_state == _EXITED:
+            return 10.0 if state != _EXITED else 0.0
         if action == "sample" and state.position is not None:
             return 10.0 if state.good[self.at[state.position]] else -10.0
         return 0.0
@@ -137,10 +137,10 @@ def rock_sample(
         reward=field.reward,
         initial_belief=Belief.uniform(RoverState(start, good) for good in grades),
         discount=discount,
-        terminal=[_GONE],
+        terminal=[_EXITED],
         legal_actions=field.legal,
         actions=(*_MOVES, "sample", *(f"check {i}" for i in range(k))),
-        states=(*(RoverState((x, y), good) for x in range(n) for y in range(n) for good in grades), _GONE),
+        states=(*(RoverState((x, y), good) for x in range(n) for y in range(n) for good in grades), _EXITED),
         observations=("nothing", "good", "bad") if k else ("nothing",),
     )
 

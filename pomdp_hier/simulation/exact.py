@@ -190,7 +190,7 @@ _PARTS = 4  # per process: parts are small, so that one slow part delays little
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _Choices:
     """The choices of a policy at beliefs of one step."""
 
     policy: Policy
@@ -212,10 +212,10 @@ class _Asked:
 class _Sent:
     """The picklable part of a policy, sent to worker processes."""
 
-    asked: OnceAProcess[_Asked]
+    choices: OnceAProcess[_Choices]
 
     def __call__(self, task: tuple[int, Sequence[Place]]) -> tuple[list[Choice], float]:
-        return self.asked()(task)
+        return self.choices()(task)
 
 
 class _Deciders:
@@ -229,8 +229,8 @@ class _Deciders:
                 f": got {n_jobs} with the policy {brief(policy)}, which samples from one stream; expected 1. Leave it "
                 "out, or simulate.",
             )
-        self._here = _Asked(policy, problem)
-        self._there = _Sent(OnceAProcess(partial(_Asked, policy, problem)))
+        self._here = _Choices(policy, problem)
+        self._there = _Sent(OnceAProcess(partial(_Choices, policy, problem)))
         self._sent = {"policy": policy, "problem": problem}
         self.remember = getattr(policy, "remember", None)
         self._n_jobs, self._n_workers = n_jobs, n_workers(n_jobs)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import sympy
 
-from pomdp_hier.pomdp.numeric import draw, is_exact, is_nonnegative, is_symbolic, nearly_equal, total
+from pomdp_hier.pomdp.numeric import is_exact, is_nonnegative, is_symbolic, nearly_equal, sampled_outcome, total
 
 
 @pytest.mark.parametrize(
@@ -67,4 +67,4 @@ def test_equality_has_no_tolerance_for_exact_numbers():
 
 def test_drawing_covers_the_distribution_and_skips_zeros():
     weights = {"none": 0.0, "a": 0.25, "b": 0.75, "never": 0}
-    assert [draw(weights, u) for u in (0.0, 0.2499, 0.25, 0.999999999999)] == ["a", "a", "b", "b"]
+    assert [sampled_outcome(weights, u) for u in (0.0, 0.2499, 0.25, 0.999999999999)] == ["a", "a", "b", "b"]

@@ -200,7 +200,7 @@ def read_hdbscan(source: Any, tree: HdbscanTree | None = None) -> TreeArrays:
 def _check_sizes(
     parent: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]",
     child: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]",
-    said: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]",
+    stated: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]",
     n_items: int,
 ) -> None:
     """Raise an error if the column of sizes contradicts the rows."""
@@ -209,9 +209,9 @@ def _check_sizes(
     for row in np.lexsort((-child, child >= n_items)).tolist():
         node = int(child[row])
         size = 1 if node < n_items else rows_below.get(node, 0)
-        if said[row] != size:
+        if stated[row] != size:
             raise ReaderError(
-                f"condensed tree: got the size {said[row]} of node {node} in row {row}; expected {size}, the items "
+                f"condensed tree: got the size {stated[row]} of node {node} in row {row}; expected {size}, the items "
                 "below it. Give the whole table of the model."
             )
         rows_below[int(parent[row])] = rows_below.get(int(parent[row]), 0) + size

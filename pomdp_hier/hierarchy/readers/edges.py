@@ -204,8 +204,8 @@ def read_parents(
 def _nearest(names: Sequence[Hashable], known: Mapping[Hashable, int]) -> str:
     """Return a hint at ids that differ from a name only in case or blanks."""
     wanted = {name.strip().casefold() for name in names if isinstance(name, str)}
-    alike = [name for name in known if isinstance(name, str) and name.strip().casefold() in wanted]
-    return f" A similar id is {listed(alike)}." if alike else ""
+    similar = [name for name in known if isinstance(name, str) and name.strip().casefold() in wanted]
+    return f" A similar id is {listed(similar)}." if similar else ""
 
 
 def _one_parent_per_row(table: Table, parent_at: int) -> Table:

@@ -188,8 +188,8 @@ def _from_object(
     if items is not None:
         counts["the length of items"] = len(items)
     if len(set(counts.values())) > 1:
-        said = ", ".join(f"{key} is {count}" for key, count in counts.items())
-        raise ReaderError(f"JSON: got counts that differ ({said}); expected one number. Correct one or leave it out.")
+        found = ", ".join(f"{key} is {count}" for key, count in counts.items())
+        raise ReaderError(f"JSON: got counts that differ ({found}); expected one number. Correct one or leave it out.")
     if labels is not None and named[0] == "edges":
         raise ReaderError("JSON: got 'labels' beside 'edges'; expected the ids in the edges alone. Leave out 'labels'.")
     if labels is None and items is not None and named[0] == "children":

@@ -223,8 +223,8 @@ def _doubts(paths: Sequence[Path], sep: str | None = None) -> list[Note]:
         advice: tuple[str | Setting, ...] = ("Name the columns with ", Setting("levels"), " or ", Setting("item"))
         if sep is not None:
             advice = (f"Pass another separator than {brief(sep)} with ", Setting("sep"))
-        said = f"no two of the {len(paths):,} paths share a top category (such as {brief(paths[0][0])}), as ids do. "
-        return [(said, *advice)]
+        doubt = f"no two of the {len(paths):,} paths share a top category (such as {brief(paths[0][0])}), as ids do. "
+        return [(doubt, *advice)]
     return []
 
 

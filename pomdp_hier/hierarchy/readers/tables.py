@@ -145,8 +145,8 @@ def comment_mark(text: str, comment: str | None = "#") -> str | None:
     lines = [line for line in text.removeprefix("\ufeff").splitlines() if line.strip()]
     first = next((line for line in lines if not line.lstrip().startswith(comment)), None)
     named = lines[0].lstrip().removeprefix(comment)
-    alike = first is not None and any(0 < first.count(mark) == named.count(mark) for mark in ",;\t")
-    return None if first is None or (alike and not named[:1].isspace()) else comment
+    fits = first is not None and any(0 < first.count(mark) == named.count(mark) for mark in ",;\t")
+    return None if first is None or (fits and not named[:1].isspace()) else comment
 
 
 def read_csv(text: str, delimiter: str | None = None, comment: str | None = "#", header: bool = True) -> Table:

@@ -152,10 +152,10 @@ class FiniteStateController:
         compiled, size = self.problem.compiled, self.problem.compiled.n_states
         for a in np.unique(self.actions).tolist():
             matrix = outcome_matrix(compiled, a).tocoo()
-            live = (
+            nonterminal = (
                 ~compiled.terminal[matrix.row] & ~compiled.terminal[matrix.col % size] & compiled.legal[a, matrix.row]
             )
-            seen = np.unique(matrix.col[live] // size)
+            seen = np.unique(matrix.col[nonterminal] // size)
             if (self.after[np.ix_(self.actions == a, seen)] < 0).any():
                 return True
         return False

@@ -45,12 +45,12 @@ class _Log:
         values = np.array(self.values, dtype=object if isinstance(self.values, list) else np.float64)
         since = np.zeros(n_rows, dtype=np.int64)
         since[list(self.cleared.keys())] = list(self.cleared.values())
-        live = np.flatnonzero(np.arange(len(rows)) >= since[rows])
-        key = rows[live] * n_columns + columns[live]
+        current = np.flatnonzero(np.arange(len(rows)) >= since[rows])
+        key = rows[current] * n_columns + columns[current]
         order = np.argsort(key, kind="stable")
         key = key[order]
         last = np.append(key[1:] != key[:-1], True) if len(key) else np.zeros(0, dtype=bool)
-        kept = live[order[last]]
+        kept = current[order[last]]
         kept = kept[(values[kept] != 0).astype(bool)]
         indptr = np.zeros(n_rows + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows[kept], minlength=n_rows), out=indptr[1:])

@@ -199,9 +199,9 @@ def _means(table: RewardTable, action: int, transition: sparse.csr_array, observ
             weights = np.repeat(weights, counts) * observation.data[position]
             observations = observation.indices[position].astype(np.int64)
         rewards = table.at((np.full(len(states), action), states, next_states, observations)).astype(np.float64)
-        earned = np.flatnonzero(rewards)
-        terms = (weights[earned] * rewards[earned]).tolist()
-        ends = np.searchsorted(states[earned], np.arange(start, stop + 1)).tolist()
+        nonzero = np.flatnonzero(rewards)
+        terms = (weights[nonzero] * rewards[nonzero]).tolist()
+        ends = np.searchsorted(states[nonzero], np.arange(start, stop + 1)).tolist()
         for i, (first, last) in enumerate(pairwise(ends)):
             if last > first:
                 expected[start + i] = total(terms[first:last])
