@@ -115,11 +115,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     prior = "the choices at infinite temperature (default: uniform, or sizes with --links)"
     add("--prior", choices=_PRIORS, help=prior)
     add(
-        "--by", choices=("node", "item"), help="the rows of --out and of the list (default: nodes in --out, both lists)"
+        "--by",
+        choices=("node", "child", "item"),
+        help="the rows of --out and the list (default: node; lists by child and item)",
     )
     inputs.add_count(parser, "--top", "list the N largest misfits", 10)
     add("--seed", type=int, default=0, metavar="N", help="seed of folds and bootstrap (default: 0)")
-    rows = "write one row per node or item to .csv, .parquet or .json; - is CSV on standard output"
+    rows = "write one row per node, child or item to .csv, .parquet or .json; - is CSV on standard output"
     add("-o", "--out", type=files.output_file, metavar="PATH", help=rows)
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the result as JSON")
@@ -152,7 +154,7 @@ def _run(options: argparse.Namespace) -> int:
         files.write_table(options.out, {n: [row[n] for row in rows] for n in COLUMNS[by]}, options.force)
     if options.out == "-":
         return 0
-    kinds: tuple[By, ...] = ("node", "item") if options.by is None else (by,)
+    kinds: tuple[By, ...] = ("child", "item") if options.by is None else (by,)
     misfits = {kind: shown.misfits(kind, options.top, names=by_id) for kind in kinds}
     if options.json:
         summary = {

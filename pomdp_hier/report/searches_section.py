@@ -28,14 +28,14 @@ def searches_section(shown: PredictedObserved | None, fit: DeltaFit | None, cell
         parts.append(_fits(fit.parts))
     if shown is not None:
         parts += [
-            _scatter(shown.nodes),
+            _scatter(shown.children),
             element(
                 "p",
-                "Share of searchers who take the correct child at each node, predicted (across) and observed (up), "
-                "with intervals. They are equal on the line.",
+                "Share of searchers who enter a node where it is the correct child, predicted (across) and observed "
+                "(up), with intervals. They are equal on the line.",
                 class_="soft",
             ),
-            _misfits(shown.nodes, "Nodes", cells, limit),
+            _misfits(shown.children, "Nodes", cells, limit),
             _misfits(shown.items, "Items", cells, limit),
         ]
     return filled("edits.html", heading="Recorded searches", sentences=parts[0], table=joined(parts[1:]))
@@ -133,5 +133,5 @@ def _scatter(group: Group) -> Html:
         width=450,
         role="img",
         style="max-width:100%",
-        aria_label="Observed over predicted share of the correct child, by node",
+        aria_label="Observed over predicted share of the correct child, by correct child",
     )

@@ -26,14 +26,18 @@ from pomdp_hier.searches.choices import Choices, choices_of, require_searches
 from pomdp_hier.searches.fit import FITTED
 from pomdp_hier.searches.records import Searches
 
-By = Literal["node", "item"]
+By = Literal["node", "child", "item"]
 
 _SHARED = (
     *("id", "name", "level", "n_choices", "n_correct", "observed", "low", "high", "predicted", "most_similar"),
     *("reliability", "correct_child", "wrong_child", "n_wrong", "suggestion", "misfit"),
 )
-COLUMNS = {"node": _SHARED, "item": (*_SHARED, "n_searches", "n_found", "hqs", "with_return", "cosine", "silhouette")}
-"""The columns of `PredictedObserved.to_rows`, for nodes and for items."""
+COLUMNS = {
+    "node": _SHARED,
+    "child": _SHARED,
+    "item": (*_SHARED, "n_searches", "n_found", "hqs", "with_return", "cosine", "silhouette"),
+}
+"""The columns of `PredictedObserved.to_rows`."""
 
 SUGGESTIONS = {
     "label": "fewer take the correct child than its items suggest: look at its label",
@@ -67,7 +71,7 @@ class Correlation:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The first choices at nodes on the item's path, by node or by item.
+    """The first choices at nodes on the item's path, by node, by correct child or by item.
 
     Attributes:
         keys: The nodes or items ``[rows]``.
@@ -114,7 +118,8 @@ class PredictedObserved:
         searches: The searches.
         delta, nu: The temperature of the predictions.
         confidence: The level of the intervals.
-        nodes: The choices by node.
+        nodes: The choices by the node that they are made at.
+        children: The choices by the correct child: of the searchers for its items at its parent, how many enter it.
         items: The choices by item.
         n_searches: The number of searches for each row of items ``[rows]``.
         n_found: The number of these that end at the item ``[rows]``.
@@ -140,6 +145,7 @@ class PredictedObserved:
     nu: float
     confidence: float
     nodes: Group
+    children: Group
     items: Group
     n_searches: Ints
     n_found: Ints
@@ -154,19 +160,19 @@ class PredictedObserved:
         return f"PredictedObserved({self.sentences()[0]})"
 
     def group(self, by: By) -> Group:
-        """Return the choices by ``"node"`` or by ``"item"``.
+        """Return the choices by ``"node"``, by the correct ``"child"`` or by ``"item"``.
 
         Raises:
-            ParameterError: It is neither.
+            ParameterError: It is something else.
         """
-        check_choice("by", by, ("node", "item"))
-        return self.nodes if by == "node" else self.items
+        check_choice("by", by, tuple(COLUMNS))
+        return {"node": self.nodes, "child": self.children, "item": self.items}[by]
 
     def to_rows(self, by: By = "node", *, names: Any = None) -> list[dict[str, Any]]:
-        """Return one row per node or item with choices, `COLUMNS`, the largest misfit first.
+        """Return one row per node, child or item with choices, `COLUMNS`, the largest misfit first.
 
         Args:
-            by: ``"node"`` or ``"item"``.
+            by: ``"node"``, ``"child"`` or ``"item"``, as for `group`.
             names: Names of items or nodes, as for `write_report`.
         """
         group, tree = self.group(by), self.searches.hierarchy
@@ -203,7 +209,7 @@ class PredictedObserved:
         """Return the rows with a suggestion, the largest misfit first.
 
         Args:
-            by: ``"node"`` or ``"item"``.
+            by: As for `group`.
             limit: The largest number of rows.
             names: As for `to_rows`.
         """
@@ -229,7 +235,7 @@ class PredictedObserved:
             f"{self.nu:.3g}; {counted(int(nodes.n_choices.sum()), 'first choice')} on the path at "
             f"{counted(len(nodes.keys), 'node')}, for {counted(len(self.items.keys), 'item')}",
         ]
-        for what, group in (("nodes", nodes), ("items", self.items)):
+        for what, group in (("nodes", nodes), ("children", self.children), ("items", self.items)):
             if not math.isnan(group.overall):
                 lines.append(
                     f"reliability of the observed shares of {what}: {group.overall:.2f}; no figure can have a larger "
@@ -243,9 +249,9 @@ class PredictedObserved:
             ]
             if known:
                 lines.append(f"rank correlation over items with {words}: {', '.join(known)}")
-        for by, group in (("node", nodes), ("item", self.items)):
+        for by, several, group in (("child", "children", self.children), ("item", "items", self.items)):
             counts = {code: group.suggestions.count(code) for code in SUGGESTIONS}
-            said = [f"{counted(count, by)} ({SUGGESTIONS[code]})" for code, count in counts.items() if count]
+            said = [f"{counted(count, by, several)} ({SUGGESTIONS[code]})" for code, count in counts.items() if count]
             if said:
                 lines.append("; ".join(said))
         return [
@@ -268,12 +274,12 @@ def predicted_and_observed(
     n_bootstrap: int = 500,
     random_state: int | np.random.Generator | None = 0,
 ) -> PredictedObserved:
-    """Compare the share of searchers who take the correct child as predicted and as observed, per node and per item.
+    """Compare the share of searchers who take the correct child as predicted and as observed, per node, child and item.
 
-    The predicted share is the mean guidance to the correct child, and the observed one has an exact binomial interval.
-    Only the first choice of a search at a node counts, and only at nodes on the path of its item. Reliability is the
-    share of the variance of the observed shares beyond sampling error: their variance minus the mean ``p (1 - p) / (n -
-    1)``, over their variance.
+    By node are the choices made at it, and by child those where it is the correct one. The predicted share is the mean
+    guidance to the correct child, and the observed one has an exact binomial interval. Only the first choice of a
+    search at a node counts, and only at nodes on the path of its item. Reliability is the share of the variance of the
+    observed shares beyond sampling error: their variance minus the mean ``p (1 - p) / (n - 1)``, over their variance.
 
     Misfits suggest what to look at. ``"label"``: the guidance prefers the correct child, and the predicted share is
     above the interval. ``"place"``: another child is most similar and is chosen more often, too. ``"features"``:
@@ -336,6 +342,7 @@ def predicted_and_observed(
         nu=float(nu),
         confidence=confidence,
         nodes=tables.group(choices.node),
+        children=tables.group(choices.children[choices.correct_at] if len(choices) else choices.node),
         items=items,
         n_searches=of_items,
         n_found=n_found,
@@ -370,7 +377,7 @@ class _Tables:
         """Return the choices by key.
 
         Args:
-            keys: The node or the item of every choice.
+            keys: The node, the correct child or the item of every choice.
         """
         found, owner, n = np.unique(keys[self._at], return_inverse=True, return_counts=True)
         size = len(found)

@@ -259,7 +259,8 @@ class _Nodes:
     def __call__(self, name: Any, current: int) -> int:
         """Return the node with a name, -1 for none, -2 for several; an id goes before a path."""
         if isinstance(name, tuple | list):
-            return self._walked([str(part).strip() for part in name])
+            nodes = self._by_id.get(tuple(name), [])
+            return nodes[0] if len(nodes) == 1 else self._walked([str(part).strip() for part in name])
         if is_missing(name):
             return OUTSIDE
         whole = isinstance(name, float | np.floating) and float(name).is_integer()

@@ -45,12 +45,13 @@ def first_choices(tree, rows):
             yield at, item, node
 
 
-@pytest.mark.parametrize(("by", "place"), [("node", 0), ("item", 1)])
+@pytest.mark.parametrize(("by", "place"), [("node", 0), ("item", 1), ("child", 3)])
 def test_the_shares_are_those_of_a_count(case, shown, by, place):
     _, tree, rows, recorder = case
     n, hits, predicted = Counter(), Counter(), Counter()
     for choice in first_choices(tree, rows):
         at, item, child = choice
+        choice = (*choice, next(int(c) for c in tree.children(at) if item in tree.items(int(c))))
         weights = np.exp(recorder.similarities(item, at) / 0.1)
         own = [item in tree.items(int(c)) for c in tree.children(at)].index(True)
         n[choice[place]] += 1
@@ -129,7 +130,7 @@ def test_misfits_and_what_they_suggest():
 
 
 def test_rows_and_frames_have_the_same_columns(case, shown):
-    for by in ("node", "item"):
+    for by in COLUMNS:
         rows = shown.to_rows(by)
         assert tuple(rows[0]) == COLUMNS[by]
         frame = shown.to_frame(by)
