@@ -1,5 +1,7 @@
-"""A problem as pomdp-py's agent and environment, and back."""
+"""The bridge to pomdp-py's agents and environments, and its wrapped values."""
 
+import copy
+import pickle
 import random
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +15,14 @@ from pomdp_hier.errors import ImpossibleObservationError, ModelError
 from pomdp_hier.planning import RTBSS
 from pomdp_hier.pomdp import to_agent, to_environment
 from pomdp_hier.pomdp.pomdp_py_bridge import HistoryPolicy
-from pomdp_hier.pomdp.spaces import TERMINAL_OBSERVATION, BridgedAction, BridgedObservation, BridgedState, unwrapped
+from pomdp_hier.pomdp.spaces import (
+    TERMINAL_OBSERVATION,
+    BridgedAction,
+    BridgedObservation,
+    BridgedState,
+    seeded_random,
+    unwrapped,
+)
 from pomdp_hier.problems import tiger
 
 
@@ -369,3 +378,33 @@ def test_the_belief_of_an_agent_with_weighted_particles_is_the_one_that_it_sampl
     assert POMDP.from_agent(plain).initial_belief[left] == pytest.approx(0.4, abs=1e-12)
     random.seed(0)
     assert sum(plain.belief.random() == left for _ in range(4000)) / 4000 == pytest.approx(0.4, abs=0.03)
+
+
+@pytest.mark.parametrize("kind", [BridgedState, BridgedAction, BridgedObservation])
+def test_bridged_values_equal_what_they_hold(kind: type) -> None:
+    one, same, other = kind("x"), kind("x"), kind(("x", 1))
+    assert one == same
+    assert one == "x"
+    assert one != other
+    assert other != "x"
+    assert {"x": 1}[one] == 1
+    assert {one: 1}["x"] == 1
+    assert (repr(one), str(one), str(other)) == ("'x'", "x", "('x', 1)")
+    assert copy.deepcopy(one) is one
+    assert pickle.loads(pickle.dumps(other)) == other
+    assert unwrapped(one) == "x"
+    assert BridgedState("x") != BridgedObservation("x")
+
+
+def test_seeded_random_restores_the_global_state_even_after_an_error() -> None:
+    random.seed(5)
+    before = random.getstate()
+
+    def draw_and_fail() -> None:
+        with seeded_random(1):
+            random.random()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        draw_and_fail()
+    assert random.getstate() == before

@@ -1,6 +1,7 @@
-"""Agents whose models know single probabilities and draws only, as pomdp-py's own problems do."""
+"""Problems of pomdp-py's models and agents."""
 
 import random
+import warnings
 from typing import Any
 
 import pomdp_py
@@ -8,6 +9,7 @@ import pytest
 from pomdp_py.problems.rocksample.rocksample_problem import minimal_instance
 from pomdp_py.problems.tiger.tiger_problem import TigerProblem
 
+from benchmarks import pomdp_py_problems as table
 from pomdp_hier import POMDP, check_problem
 from pomdp_hier.errors import ModelError
 from pomdp_hier.planning import RTBSS
@@ -258,3 +260,31 @@ def test_pomdp_pys_tiger_and_rocksample_come_in_and_go_out_with_one_call_each() 
     )
     with seeded_random(1):
         assert search.plan(out) in rocks.all_actions
+
+
+pytest.importorskip("matplotlib")  # pomdp-py's load_unload loads it
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "sizes", "faults", "slack"),
+    [
+        ("tiger", (2, 3, 2), set(), 100),
+        ("rocksample 3 × 3, 2 rocks", (48, 7, 3), set(), 10),
+        ("load_unload", (20, 2, 3), {"inconsistent-equality"}, 80),
+        ("tag, 12 cells", (156, 5, 13), {"terminal-not-absorbing", "terminal-reward"}, 15),
+        ("mos 3 × 3, 1 object", (569, 6, 11), {"terminal-not-absorbing"}, 400),
+    ],
+)
+def test_a_problem_comes_in_is_checked_and_earns_the_same(
+    name: str, sizes: Any, faults: set[str], slack: float
+) -> None:
+    with table.made_to_run(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _, make, search = next(case for case in table.cases() if case[0] == name)
+        row = table.one_row(name, make, search, 3)
+    assert (row["states"], row["actions"], row["observations"]) == sizes
+    assert set(row["issues"]) == faults
+    for planner in ("there", "out again"):  # too few runs to tell more than that none of them misses the goal
+        (one, half), (other, other_half) = row["here"]["return"], row[planner]["return"]
+        assert abs(one - other) <= 2 * (half + other_half) + slack
