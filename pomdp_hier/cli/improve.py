@@ -32,7 +32,7 @@ def _kept(tree: "Hierarchy", options: argparse.Namespace) -> list[int]:
 
 def _configure_improve(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
-    inputs.add_setting_options(parser, calibrated=True)
+    inputs.add_setting_options(parser, calibrated=True, weights=True)
     add = parser.add_argument
     better = "write the better tree here: with the ending of TREE in its format, ids and columns, or as .json; .gz too"
     add("-o", "--out", type=files.output_file, metavar="PATH", help=better)
@@ -103,7 +103,7 @@ def _run_improve(options: argparse.Namespace) -> int:
             time_limit=options.time_limit,
             random_state=options.seed,
             progress=True,
-            **inputs.settings(options),
+            **inputs.settings(options, read),
         )
     better = found.tree
     found = found.renamed(by_id) if by_id else found

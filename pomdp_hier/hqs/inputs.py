@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arguments import check_integer
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.task import LookAhead, NodeRewards, Task
+from pomdp_hier._intervals import relative_weights
 from pomdp_hier._text import brief
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features.affinity import Affinity, affinity, warn_about
@@ -57,6 +58,14 @@ class Prepared:
     def rewards(self) -> NodeRewards:
         """Rewards of the nodes."""
         return node_rewards(self.hierarchy, self.settings.reward)
+
+    @cached_property
+    def _relative(self) -> Floats | None:
+        return None if self.weights is None else relative_weights(self.weights)
+
+    def total(self, numbers: Floats, items: Ints) -> float:
+        """Return the sum of one number per given item, by the weights over their mean."""
+        return float((numbers if self._relative is None else numbers * self._relative[items]).sum())
 
     def task(self, threads: int | None = None) -> Task:
         """Return the task of an engine; a policy that is not a stopping rule is replaced by the one-step policy."""

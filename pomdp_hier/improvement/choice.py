@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier._intervals import mean_interval
+from pomdp_hier._intervals import mean_interval, weighted_mean
 from pomdp_hier.features.items import ItemFeatures
 from pomdp_hier.filing.misfiled import misfiled_items
 from pomdp_hier.filing.model import FilingModel
@@ -72,7 +72,10 @@ def part_of(prepared: Prepared, items: Ints) -> Part:
     if isinstance(features, ItemFeatures):
         table = features.table[items]
         features = ItemFeatures(table[:, items] if features.precomputed else table, features.precomputed)
-    return Part(prepare(features, small, prepared.settings, compiled=prepared.compiled, warn=False), items, nodes)
+    part = prepare(features, small, prepared.settings, compiled=prepared.compiled, warn=False)
+    if prepared.weights is not None and prepared.weights[items].any():
+        part = replace(part, weights=prepared.weights[items])
+    return Part(part, items, nodes)
 
 
 def fold_of(starts: Ints, folds: int, random_state: int) -> Ints:
@@ -90,16 +93,18 @@ def fold_of(starts: Ints, folds: int, random_state: int) -> Ints:
     return fold
 
 
-def measured(rise: Floats, confidence: float) -> HeldOutGain:
-    """Return the mean gain of held-out items with its t interval.
+def measured(rise: Floats, confidence: float, weights: Floats | None = None) -> HeldOutGain:
+    """Return the mean gain of held-out items with its t interval, by their weights.
 
     Example:
         >>> measured(np.array([0.0, 1.0, 2.0]), 0.95)
         HeldOutGain(gain=1.0, interval=(-1.4841..., 3.4841...), n_items=3)
     """
-    if len(rise) < 2:
-        return HeldOutGain(float(rise.mean()) if len(rise) else math.nan, (-math.inf, math.inf), len(rise))
-    return HeldOutGain(float(rise.mean()), mean_interval(rise, confidence), len(rise))
+    if weights is not None and not weights.any():
+        rise, weights = rise[:0], None
+    mean = math.nan if not len(rise) else float(rise.mean()) if weights is None else weighted_mean(rise, weights)
+    interval = mean_interval(rise, confidence, weights=weights) if len(rise) else (math.nan, math.nan)
+    return HeldOutGain(mean, (-math.inf, math.inf) if math.isnan(interval[0]) else interval, len(rise))
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,9 +289,10 @@ class Choice:
                 continue
             rise = np.zeros(len(others))
             rise[trial.items] = trial.rise
-            rise = rise if tuple(proposal) in twice else rise[others]
+            counts = np.ones(len(others), dtype=bool) if tuple(proposal) in twice else others
+            weights = None if self._prepared.weights is None else self._prepared.weights[counts]
             level = max(2 * self._problem.confidence - 1, 0.5)  # its lower end is a bound at the confidence level
-            one = Chosen(proposal, held_out=measured(rise, level))
+            one = Chosen(proposal, held_out=measured(rise[counts], level, weights))
             if one.held_out.confirmed:
                 self._apply(one, trial)
             elif proposal[:2] not in {known.proposal[:2] for known in self.apart}:
@@ -375,8 +381,10 @@ def _key(proposal: Proposal, nodes: Ints) -> tuple[object, ...]:
     return kind, tuple(number.get(node) for node in own), number.get(source), number.get(target)
 
 
-def held_out_rises(problem: Problem, base: ScoredDraft, folds: int, like: FilingModel | None) -> Iterator[Floats]:
-    """Yield the gains of the items of each fold by the edits chosen without it, until enough are measured.
+def held_out_rises(
+    problem: Problem, base: ScoredDraft, folds: int, like: FilingModel | None
+) -> Iterator[tuple[Ints, Floats]]:
+    """Yield the items of each fold, and their gains by the edits chosen without it, until enough are measured.
 
     Args:
         problem: What edits are chosen for.
@@ -400,7 +408,7 @@ def held_out_rises(problem: Problem, base: ScoredDraft, folds: int, like: Filing
             scored.apply(scored.trial(moves, anew=True))
         for proposal in translated(scored, part, edits[len(moves) :]):
             scored.apply(scored.trial(changes_of(scored.draft, *proposal), anew=True))
-        yield (scored.values - base.values)[held]
+        yield np.flatnonzero(held), (scored.values - base.values)[held]
         count += int(held.sum())
         if count >= _ENOUGH:
             return

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arguments import check_flag, check_integer, check_level, is_integer, is_real, unexpected
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief, listed
 from pomdp_hier.analysis.duplicates import row_keys
@@ -24,7 +24,7 @@ from pomdp_hier.filing.result import check_share
 from pomdp_hier.hierarchy.arrays import as_ids
 from pomdp_hier.hierarchy.node_names import NodeNames
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.inputs import opened
+from pomdp_hier.hqs.inputs import Prepared, opened
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
 from pomdp_hier.improvement.choice import Choice, Chosen, Problem, held_out_rises, measured
@@ -34,15 +34,11 @@ from pomdp_hier.improvement.result import KINDS, Edit, HeldOutGain, Improvement,
 from pomdp_hier.improvement.search import Limits, OutOfTimeError
 
 _MOST_LISTED = 5
-_REFUSED = (
-    dict.fromkeys(
-        ("sample_size", "half_width", "sampling"), "an edit changes few items, which a sample may miss. Leave it out."
-    )
-    | dict.fromkeys(
-        ("updater", "n_jobs", "checkpoint", "policy_version"),
-        "improve does not plan per item. Leave it out.",
-    )
-    | {"sample_weight": "improve counts every item once. Leave it out, and score the edited tree with evaluate."}
+_REFUSED = dict.fromkeys(
+    ("sample_size", "half_width", "sampling"), "an edit changes few items, which a sample may miss. Leave it out."
+) | dict.fromkeys(
+    ("updater", "n_jobs", "checkpoint", "policy_version"),
+    "improve does not plan per item. Leave it out.",
 )
 
 
@@ -96,7 +92,8 @@ def improve(
         confidence: The level of the interval of the held-out gain, and of the lower bounds that confirm edits.
         time_limit: The time limit in seconds; half of it is for the held-out gain.
         random_state: The seed of the halves and folds.
-        **settings: As for `evaluate`; a policy must look at most one step ahead.
+        **settings: As for `evaluate`; a policy must look at most one step ahead. Weights count in every gain, not in
+            the odds of items.
 
     Raises:
         FeatureError: The features do not fit the items.
@@ -136,7 +133,7 @@ def improve(
             advance=bar.update,
         )
         base, choice = ScoredDraft(prepared), Choice(problem, exact=True)
-        rises: list[Floats] = []
+        rises: list[tuple[Ints, Floats]] = []
         status = _status(lambda: choice.run(progress=run.progress))
         choice.settle()
         status = "max_edits" if choice.full and status == "converged" else status
@@ -149,10 +146,13 @@ def improve(
             ended = _status(lambda: deque(map(rises.append, held_out_rises(again, base, folds, model)), maxlen=0))
             status = status if ended == "converged" else ended
     names = NodeNames(hierarchy, in_words=True)
-    edits, apart = (tuple(_edit(hierarchy, one, names) for one in some) for some in (choice.edits, choice.apart))
+    edits, apart = (tuple(_edit(prepared, one, names) for one in some) for some in (choice.edits, choice.apart))
     tree = apply_edits(hierarchy, edits)
     after = score(prepared.on(tree), run, Sampling())
-    held_out = measured(np.concatenate(rises), confidence) if rises else HeldOutGain()
+    held_out = HeldOutGain()
+    if rises:
+        items, rise = (np.concatenate(parts) for parts in zip(*rises, strict=True))
+        held_out = measured(rise, confidence, None if prepared.weights is None else prepared.weights[items])
     return Improvement(hierarchy, tree, edits, apart, before, after, held_out, base.reward(1), status, choice.notes)
 
 
@@ -167,7 +167,7 @@ def _status(work: Callable[[], object]) -> str:
     return "converged"
 
 
-def _edit(hierarchy: Hierarchy, one: Chosen, names: NodeNames) -> Edit:
+def _edit(prepared: Prepared, one: Chosen, names: NodeNames) -> Edit:
     """Return the record of an edit."""
     kind, nodes, source, target = one.proposal
     made = one.made
@@ -186,7 +186,7 @@ def _edit(hierarchy: Hierarchy, one: Chosen, names: NodeNames) -> Edit:
         edit = replace(
             edit,
             n_items=made.n_items,
-            gain=float(made.rise.sum()) / hierarchy.n_items,
+            gain=prepared.total(made.rise, made.items) / prepared.hierarchy.n_items,
             n_improved=int((made.rise > 0).sum()),
             n_worsened=int((made.rise < 0).sum()),
             most_improved=tuple((int(made.items[at]), float(made.rise[at])) for at in last if made.rise[at] > 0),

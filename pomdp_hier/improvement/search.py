@@ -13,6 +13,7 @@ from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.analysis.diagnosis import Diagnosis, diagnose
 from pomdp_hier.analysis.moves import candidate_moves
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.items import ItemFeatures
 from pomdp_hier.hqs.inputs import Prepared
 from pomdp_hier.improvement.incremental import ScoredDraft, Trial
 from pomdp_hier.improvement.result import KINDS, LEAST_GAIN, REMOVING, changes_of
@@ -107,7 +108,7 @@ class Editor:
 
     def gain(self, trial: Trial) -> float:
         """Return the gain of the score."""
-        return float(trial.rise.sum()) / self.prepared.hierarchy.n_items
+        return self.prepared.total(trial.rise, trial.items) / self.prepared.hierarchy.n_items
 
     def attempt(self, proposal: Proposal) -> Trial | None:
         """Return the trial of an edit; None if the edit is impossible or not allowed.
@@ -258,7 +259,9 @@ class Search(Editor):
 
     def _diagnosed(self, prepared: Prepared) -> Diagnosis:
         settings = {name: getattr(prepared.settings, name) for name in prepared.settings.__dataclass_fields__}
-        return diagnose(prepared.features, prepared.hierarchy, duplicates=self.keys, **settings)
+        X = prepared.features
+        X = replace(X, rows=None) if isinstance(X, ItemFeatures) else X  # the weights are in the order of the items
+        return diagnose(X, prepared.hierarchy, duplicates=self.keys, sample_weight=prepared.weights, **settings)
 
     def _moves(self, prepared: Prepared, number: list[int]) -> Iterator[Proposal]:
         """Yield moves of clusters whose items are lost, or would be if their search went on to a leaf."""
@@ -296,7 +299,7 @@ class Search(Editor):
             if singletons and all(child not in self.scored.seen for child in seen.children):
                 continue
             flat = self.scored.as_list(node) if singletons else seen.stop_value
-            gain = float((arrive * (flat - seen.value)).sum())
+            gain = self.prepared.total(arrive * (flat - seen.value), seen.members)
             if gain > 0:
                 gains.append((-gain, node))
         return [node for _, node in sorted(gains)[:_MOST]]
@@ -306,9 +309,11 @@ class Search(Editor):
         scored, parent = self.scored, self.scored.draft.parent
         bounds: list[tuple[float, int]] = []
         for node, arrive in scored.arrivals().items():
-            m = len(scored.seen[node].members)
+            members = scored.seen[node].members
+            m = len(members)
             if parent[node] >= 0 and m >= 4 and not scored.seen[node].children:
-                bounds.append((-float(arrive.sum()) * (scored.reward((m + 1) // 2) - scored.reward(m)), node))
+                rise = scored.reward((m + 1) // 2) - scored.reward(m)
+                bounds.append((-self.prepared.total(arrive, members) * rise, node))
         for _, node in sorted(bounds)[:_MOST]:
             half = scored.halves(node)
             if len(half):

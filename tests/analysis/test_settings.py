@@ -91,7 +91,7 @@ REFUSED = {
     "diagnose": SAMPLES,
     "hqs_scorer": {"checkpoint", "policy_version", "sample_size", "sampling", "random_state", "half_width"},
     "shuffled_scores": {"checkpoint", "policy_version"},
-    "improve": {"checkpoint", "policy_version", "updater", "n_jobs", "policy", "sample_weight", *SAMPLES},
+    "improve": {"checkpoint", "policy_version", "updater", "n_jobs", "policy", *SAMPLES},
     "suggest_moves": {"checkpoint", "policy_version", *SAMPLES},
 }
 SLOW = {"n_jobs"}

@@ -16,6 +16,7 @@ from pomdp_hier import (
     expected_search_length,
     hqs_samples,
     hqs_score,
+    improve,
     load_features,
 )
 from pomdp_hier._intervals import effective_number, mean_interval, standard_error, weighted_mean
@@ -33,6 +34,8 @@ from pomdp_hier.analysis.levels import without_levels
 from pomdp_hier.distributed import evaluate_distributed
 from pomdp_hier.errors import CheckpointError, ParameterError
 from pomdp_hier.hqs.sampling import draw_weighted
+from pomdp_hier.improvement import apply_edits
+from pomdp_hier.improvement.choice import measured
 from pomdp_hier.report import write_comparison, write_report
 from tests.extras import INSTALLED_ENGINES
 from tests.planted import clean_case, misplaced
@@ -187,6 +190,41 @@ def test_lost_items_are_in_the_order_of_weight_times_loss():
         assert move.gain == pytest.approx(gain, abs=1e-12)
     with pytest.raises(ParameterError, match=r"^sample_weight: got None; expected the weights of the result"):
         suggest_moves(X, found, **DELTA)
+
+
+def test_edits_gain_by_the_weights():
+    found = improve(X, TREE, folds=2, sample_weight=COUNTS, **DELTA)
+    plain = improve(X, TREE, folds=2, **DELTA)
+    assert found.edits
+    before = counted_mean(hqs_samples(X, TREE, **DELTA))
+    for at, edit in enumerate(found.edits, start=1):
+        after = counted_mean(hqs_samples(X, apply_edits(TREE, found.edits[:at]), **DELTA))
+        assert edit.gain == pytest.approx(after - before, abs=1e-12)
+        before = after
+    assert found.after.score == pytest.approx(before, abs=1e-12)
+    assert found.gain != pytest.approx(plain.gain, abs=1e-6)
+    assert math.isfinite(found.held_out.gain)
+    same = improve(X, TREE, folds=2, sample_weight=np.full(N, 3), **DELTA)
+    assert (repr(same), same.edits) == (repr(plain), plain.edits)
+    weights = np.ones(N)
+    weights[3] = 0  # nobody looks for it: its move gains nothing
+    assert 3 in [edit.nodes[0] for edit in plain.edits]
+    ignored = improve(X, TREE, folds=0, sample_weight=weights, **DELTA)
+    assert all(edit.gain > 0 for edit in ignored.edits)
+    gains = {edit.nodes: edit.gain for edit in ignored.edits}
+    assert gains.get((3,), 0.0) < next(edit.gain for edit in plain.edits if edit.nodes == (3,))
+    assert measured(np.array([1.0, 2.0, 9.0]), 0.9, np.array([1.0, 3.0, 0.0])).gain == pytest.approx(1.75)
+
+
+def test_weights_follow_rows_that_are_joined_by_id(named):
+    """Where the rows of X are in another order, the edits are those of rows in the order of the items."""
+    table = load_features(named / "X.csv", weight_column="sales")
+    tree = Hierarchy(TREE.parent, N, labels=[f"i{i}" for i in range(N)] + list(range(N, TREE.n_nodes)))
+    settings = {**DELTA, "folds": 0, "kinds": ("move", "merge", "split")}
+    joined = improve(table, tree, sample_weight=table.weights, **settings)
+    ordered = improve(X, tree, sample_weight=COUNTS, **settings)
+    assert [edit.nodes for edit in joined.edits] == [edit.nodes for edit in ordered.edits]
+    assert joined.after.score == pytest.approx(ordered.after.score, abs=1e-12)
 
 
 def test_an_item_of_weight_zero_stays_in_the_tree():
