@@ -46,7 +46,7 @@ FRONTS = {  # what users call or construct; a front grows here, on purpose
         "apply_moves appraise best_cut check_structure compare compare_search_policies delta_sweep diagnose "
         "hqs_scorer score_by_levels suggest_moves"
     ),
-    "pomdp_hier.improvement": "apply_decisions apply_edits improve read_decisions",
+    "pomdp_hier.improvement": "apply_decisions apply_edits improve read_decisions regroup",
     "pomdp_hier.searches": "fit_delta predicted_and_observed read_searches",
     "pomdp_hier.distributed": "evaluate_distributed",
     "pomdp_hier.report": (

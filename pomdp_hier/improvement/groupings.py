@@ -1,0 +1,257 @@
+"""Groupings of headings: the given one, moves of headings to the nearest group, and cuts of linkages.
+
+A heading is a cluster whose items stay together. A dendrogram of the headings' centroids is divided from its root, the
+highest merge first or the largest group first. A group of one heading is that heading.
+"""
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+
+from pomdp_hier._arguments import check_integer, is_integer
+from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._text import counted
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.items import ItemFeatures
+from pomdp_hier.features.membership import membership
+from pomdp_hier.filing.centroids import UnitRows
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.inputs import Prepared
+
+GIVEN = "as it is"
+"""The name of the grouping of the tree as it is."""
+
+_LINKAGES = ("average", "complete", "ward")
+_MOST_HEADINGS = 8_000  # their distances take half a gigabyte
+_SHARES = (0.05, 0.2, 1.0)  # of the headings that are nearer to another group
+_SIZES = 6  # numbers of groups that are tried
+
+
+@dataclass(frozen=True)
+class Place:
+    """The node and the headings between which the levels are rebuilt, and the largest number of children."""
+
+    node: int
+    headings: Ints
+    max_children: int
+
+
+def place_of(tree: Hierarchy, node: Hashable, level: int | None, max_children: int | None) -> Place:
+    """Return the node, its headings and the bound of breadth.
+
+    Raises:
+        ParameterError: There are too few or too many headings.
+    """
+    top = tree.root if node is None else int(node) if is_integer(node) and tree.labels is None else tree.node(node)
+    inside = np.zeros(tree.n_nodes, dtype=bool)
+    inside[np.flatnonzero(tree.is_cluster)] = True
+    inside &= (tree.starts >= tree.starts[top]) & (tree.starts + tree.sizes <= tree.starts[top] + tree.sizes[top])
+    inside &= tree.levels > tree.levels[top]
+    deepest = int(tree.levels[inside].max(initial=tree.levels[top]))
+    if level is None:
+        level = deepest
+    check_integer("level", level, int(tree.levels[top]) + 1, max(deepest, int(tree.levels[top]) + 1))
+    headings = np.flatnonzero(inside & ((tree.levels == level) | (tree.is_leaf & (tree.levels < level))))
+    if not 3 <= len(headings) <= _MOST_HEADINGS:
+        raise ParameterError(
+            f"level: got {level}, with {counted(len(headings), 'heading')} below the node; expected 3 to "
+            f"{_MOST_HEADINGS:,}. Choose another level or node."
+        )
+    between = np.flatnonzero(inside & (tree.levels < level) & ~tree.is_leaf)
+    widest = int(np.diff(tree.child_offsets)[[top, *between]].max())
+    least = math.ceil(math.sqrt(len(headings)))
+    if max_children is None:
+        max_children = max(widest, least)
+    check_integer("max_children", max_children, least, unit=f"for {len(headings)} headings in two levels")
+    return Place(top, headings[np.argsort(tree.starts[headings])], max_children)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A grouping of headings.
+
+    Attributes:
+        name: How it was made.
+        parents: The parent of each heading: a node of the tree, or ``-1 - k`` for the new group k.
+        above: The parent of each new group, in the same way.
+    """
+
+    name: str
+    parents: Ints
+    above: Ints
+
+    def made(self, tree: Hierarchy, place: Place, names: Sequence[str] = ()) -> tuple[Hierarchy, Ints]:
+        """Return the tree with this grouping, and the node in it of each old node and new group (-1: left out)."""
+        first = tree.n_nodes
+        parent = np.concatenate([tree.parent, self.above])
+        parent[place.headings] = self.parents
+        fresh = np.arange(len(parent)) >= first
+        fresh[place.headings] = True
+        parent = np.where(fresh & (parent < 0), first - 1 - parent, parent)
+        up = None if tree.labels is None else tree.labels[place.node]
+        labels = [(*up, name) if isinstance(up, tuple) else name for name in names]
+        new = tree.with_parents(parent, new_labels=labels)
+        kept = np.ones(len(parent), dtype=bool)
+        kept[tree.n_items :] = False
+        for item in np.unique(parent[: tree.n_items]).tolist():
+            while item >= 0 and not kept[item]:
+                kept[item] = True
+                item = int(parent[item])
+        numbers = np.where(kept, np.cumsum(kept) - 1, -1)
+        return new, numbers
+
+    def fits(self, tree: Hierarchy, place: Place) -> bool:
+        """Return whether no node of the rebuilt levels has more children than allowed."""
+        counts = Counter([*self.parents.tolist(), *self.above.tolist()])
+        return self.name == GIVEN or max(counts.values()) <= place.max_children
+
+    def kept(self, tree: Hierarchy, place: Place) -> float:
+        """Return the share of pairs of headings with a common parent that have one still."""
+        old = tree.parent[place.headings]
+        pairs = sum(math.comb(count, 2) for count in Counter(old.tolist()).values())
+        alone = (self.parents == place.node) & (old != place.node)  # no longer in any group
+        now = np.where(alone, tree.n_nodes + np.arange(len(old)), self.parents)
+        still = Counter(zip(old.tolist(), now.tolist(), strict=True))
+        return sum(math.comb(count, 2) for count in still.values()) / pairs if pairs else 1.0
+
+
+def vectors_of(prepared: Prepared, headings: Ints) -> Any:
+    """Return the sum of the unit rows of each heading's items ``[n_headings, D]``."""
+    table = cast(ItemFeatures, prepared.features).table
+    units = UnitRows(table)(np.arange(table.shape[0]))
+    return membership(prepared.hierarchy, headings) @ units
+
+
+def _distances(vectors: Any) -> Floats:
+    """Return one minus the cosine of each pair of vectors, condensed as for scipy."""
+    gram = vectors @ vectors.T
+    gram = gram.toarray() if sp.issparse(gram) else gram
+    lengths = np.sqrt(np.maximum(np.diagonal(gram), 1e-300))
+    cosines = gram / lengths[:, None] / lengths
+    rows, columns = np.triu_indices(len(cosines), 1)
+    return np.asarray(np.clip(1.0 - cosines[rows, columns], 0.0, 2.0))
+
+
+def one_level(tree: Hierarchy, place: Place, vectors: Any) -> Iterator[Plan]:
+    """Yield the grouping as it is, with headings moved to the nearest group, and the cuts of every linkage."""
+    old, none = tree.parent[place.headings], np.empty(0, dtype=np.int64)
+    yield Plan(GIVEN, old, none)
+    nodes, at = np.unique(old, return_inverse=True)
+    if len(nodes) > 1:
+        nearest, margin = _nearest(vectors, at)
+        order = np.argsort(-margin, kind="stable")
+        order = order[margin[order] > 0]
+        for share in _SHARES:
+            moved = order[: math.ceil(share * len(order))]
+            if len(moved):
+                parents = old.copy()
+                parents[moved] = nodes[nearest[moved]]
+                yield Plan(f"{counted(len(moved), 'heading')} moved to the nearest group", parents, none)
+    yield from _cut(place, vectors)
+
+
+def _nearest(vectors: Any, at: Ints) -> tuple[Ints, Floats]:
+    """Return the group with the nearest centroid of each vector, left out of its own, and the gain in cosine."""
+    n, k = len(at), int(at.max()) + 1
+    sums = sp.csr_matrix((np.ones(n), (at, np.arange(n))), shape=(k, n)) @ vectors
+    dense = [np.asarray(each.toarray() if sp.issparse(each) else each) for each in (vectors @ sums.T, sums @ sums.T)]
+    products, squares = dense[0], np.tile(np.diagonal(dense[1]), (n, 1))
+    both = vectors.multiply(vectors).sum(axis=1) if sp.issparse(vectors) else (vectors**2).sum(axis=1)
+    own = np.asarray(both).ravel()
+    rows = np.arange(n)
+    squares[rows, at] += own - 2 * products[rows, at]
+    products[rows, at] -= own
+    cosines = products / np.sqrt(np.maximum(squares, 1e-300)) / np.sqrt(np.maximum(own, 1e-300))[:, None]
+    best = cosines.argmax(axis=1)
+    return best, cosines[rows, best] - cosines[rows, at]
+
+
+def _cut(place: Place, vectors: Any, sizes: Floats | None = None) -> Iterator[Plan]:
+    """Yield cuts of the linkages of the vectors into groups, below the node."""
+    from scipy.cluster.hierarchy import linkage
+
+    n, distances = vectors.shape[0], _distances(vectors)
+    least, most = max(2, math.ceil(n / place.max_children)), min(n - 1, max(place.max_children, 2 * int(math.sqrt(n))))
+    counts = np.unique(np.geomspace(least, max(least, most), _SIZES).round().astype(int))
+    for method in _LINKAGES:
+        # Ward's criterion is of Euclidean distances, here between the unit vectors.
+        Z = linkage(np.sqrt(2 * distances) if method == "ward" else distances, method)
+        for by_size in (False, True):
+            for count in counts.tolist():
+                groups = _groups_of(Z, n, count, place.max_children, by_size)
+                yield _plan(f"{method} linkage, {_how(by_size)}, {count} groups", groups, place)
+
+
+def _how(by_size: bool) -> str:
+    return "the largest group divided" if by_size else "cut by height"
+
+
+def _groups_of(Z: Floats, n: int, count: int, most: int, by_size: bool) -> Ints:
+    """Return the group of each leaf: the dendrogram divided from its root into ``count`` groups, none above ``most``.
+
+    Example:
+        >>> _groups_of(np.array([[0, 1, 0.1, 2], [4, 2, 0.2, 3], [5, 3, 0.3, 4]]), 4, 2, 2, True)
+        array([0, 0, 1, 2])
+    """
+    sizes = np.concatenate([np.ones(n), Z[:, 3]])
+
+    def rank(node: int) -> tuple[float, float]:
+        height = float(Z[node - n, 2]) if node >= n else -1.0
+        return (-sizes[node], -height) if by_size else (-height, -sizes[node])
+
+    heap, closed = [(*rank(2 * n - 2), 2 * n - 2)], list[int]()
+    while heap:
+        *_, node = heapq.heappop(heap)
+        if node < n or (len(heap) + len(closed) + 1 >= count and sizes[node] <= most):
+            closed.append(node)
+            continue
+        for child in Z[node - n, :2].astype(int).tolist():
+            heapq.heappush(heap, (*rank(child), child))
+    group = np.zeros(2 * n - 1, dtype=np.int64)
+    number = {node: k for k, node in enumerate(closed)}
+    for node in range(2 * n - 2, -1, -1):
+        group[node] = number.get(node, group[node])
+        if node >= n:
+            group[Z[node - n, :2].astype(int)] = group[node]
+    return group[:n]
+
+
+def _plan(name: str, groups: Ints, place: Place) -> Plan:
+    """Return the plan of these groups below the node; a group of one heading is the heading itself."""
+    counts = np.bincount(groups)
+    number = np.where(counts > 1, -1 - (np.cumsum(counts > 1) - 1), place.node)
+    return Plan(name, number[groups], np.full(int((counts > 1).sum()), place.node))
+
+
+def two_levels(place: Place, base: Plan, vectors: Any) -> Iterator[Plan]:
+    """Yield groupings of the groups of a plan."""
+    top = np.flatnonzero(base.parents == place.node)  # headings that are not in a group
+    n_groups = len(base.above)
+    if n_groups + len(top) < 4:
+        return
+    column = np.where(base.parents < 0, -1 - base.parents, 0)
+    column[top] = n_groups + np.arange(len(top))
+    n, k = len(column), n_groups + len(top)
+    sums = sp.csr_matrix((np.ones(n), (column, np.arange(n))), shape=(k, n)) @ vectors
+    for plan in _cut(place, sums):
+        parents, above = base.parents.copy(), base.above.copy()
+        shift = np.where(plan.parents < 0, plan.parents - n_groups, plan.parents)
+        above[:] = shift[:n_groups]
+        parents[top] = shift[n_groups:]
+        yield Plan(f"{base.name}, these by {plan.name}", parents, np.concatenate([above, plan.above]))
+
+
+def members_of(plan: Plan) -> list[list[int]]:
+    """Return the headings below each new group, by place."""
+    members: list[list[int]] = [[] for _ in plan.above]
+    for heading, parent in enumerate(plan.parents.tolist()):
+        while parent < 0:
+            members[-1 - parent].append(heading)
+            parent = int(plan.above[-1 - parent])
+    return members

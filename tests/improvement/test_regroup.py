@@ -1,0 +1,218 @@
+"""Regrouping: planted sections come back, headings stay whole, bounds hold, and gains are those of held-out items."""
+
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.cluster.hierarchy import fcluster, linkage
+
+from pomdp_hier import Hierarchy, expected_search_length
+from pomdp_hier.errors import DataWarning, HierarchyError, ParameterError
+from pomdp_hier.improvement import regroup
+from pomdp_hier.improvement.groupings import _groups_of, _nearest
+
+SECTIONS, HEADINGS, ITEMS = 4, 5, 6
+
+
+def catalogue(rng, mixed, noise=0.3):
+    """Items of headings in sections; mixed headings are in a random section of the tree."""
+    heading = np.arange(SECTIONS * HEADINGS * ITEMS) // ITEMS
+    X = np.zeros((len(heading), SECTIONS + SECTIONS * HEADINGS))
+    X[np.arange(len(heading)), heading // HEADINGS] = 1.0
+    X[np.arange(len(heading)), SECTIONS + heading] = 0.8
+    X += noise * rng.random(X.shape)
+    order = rng.permutation(SECTIONS * HEADINGS) if mixed else np.arange(SECTIONS * HEADINGS)
+    section = np.empty(len(order), dtype=int)
+    section[order] = np.arange(len(order)) // HEADINGS
+    paths = [f"section {section[h]} > heading {h} > item {k}" for k, h in enumerate(heading)]
+    return X, Hierarchy.from_paths(paths, sep=">")
+
+
+def headings_of(tree, level=2):
+    return {frozenset(tree.items(node).tolist()) for node in np.flatnonzero(tree.is_cluster & (tree.levels == level))}
+
+
+def clusters_of(tree):
+    return {frozenset(tree.items(node).tolist()) for node in np.flatnonzero(tree.is_cluster)}
+
+
+@pytest.mark.parametrize("sparse", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_planted_sections_come_back(sparse):
+    X, tree = catalogue(np.random.default_rng(0), mixed=True)
+    terms = [f"topic{k}" for k in range(SECTIONS)] + [f"word{k}" for k in range(SECTIONS * HEADINGS)]
+    found = regroup(sp.csr_matrix(X) if sparse else X, tree, delta=0.05, terms=terms)
+    sections = {frozenset(range(k * HEADINGS * ITEMS, (k + 1) * HEADINGS * ITEMS)) for k in range(SECTIONS)}
+    assert {frozenset(found.tree.items(group.node).tolist()) for group in found.groups} == sections
+    assert {group.name.split(",")[0] for group in found.groups} == {f"topic{k}" for k in range(SECTIONS)}
+    assert {found.tree.labels[group.node] for group in found.groups} == {(group.name,) for group in found.groups}
+    assert found.confirmed
+    assert found.after.score > found.before.score + 0.1
+    assert found.kept < 0.6
+    assert sum(torn.n_headings for torn in found.torn) >= 15
+    old = tree.parent[np.flatnonzero(tree.levels == 2)]
+    assert all((old[old >= tree.n_items] == torn.node).sum() == torn.n_headings for torn in found.torn)
+    assert f"torn apart: section {tree.labels[found.torn[0].node][0].split()[1]}" in found.summary()
+    assert "confirmed" in found.summary()
+
+
+def test_the_scores_are_those_of_the_search_length():
+    X, tree = catalogue(np.random.default_rng(1), mixed=True)
+    found = regroup(X, tree, delta=0.05, label_cost=2, folds=0)
+    for scored, each in ((found.before, tree), (found.after, found.tree)):
+        assert scored.score == pytest.approx(expected_search_length(X, each, delta=0.05, label_cost=2).score, rel=1e-12)
+    assert found.tried["as it is"] == pytest.approx(found.before.score, rel=1e-12)
+    assert found.tried[found.method] == pytest.approx(found.after.score, rel=1e-12)
+    assert np.isnan(found.held_out.gain)
+    assert not found.confirmed
+
+
+def test_a_tree_in_order_stays():
+    X, tree = catalogue(np.random.default_rng(2), mixed=False)
+    found = regroup(X, tree, delta=0.05, folds=0)
+    assert found.kept == 1
+    assert found.torn == ()
+    assert found.after.score >= found.before.score
+
+
+@pytest.mark.slow
+def test_features_without_information_confirm_nothing():
+    rng = np.random.default_rng(3)
+    _, tree = catalogue(rng, mixed=False)
+    found = regroup(rng.random((tree.n_items, 8)), tree, delta=0.05, max_children=5)
+    assert not found.confirmed
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))])
+def test_headings_stay_whole_and_bounds_hold(seed):
+    rng = np.random.default_rng(seed)
+    X, tree = catalogue(rng, mixed=True, noise=float(rng.choice([0.3, 2.0])))
+    most = int(rng.choice([5, 6, 9]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        found = regroup(X, tree, delta=0.1, max_children=most, folds=0, tolerance=float(rng.choice([0.0, 0.3])))
+    assert headings_of(tree) <= clusters_of(found.tree)
+    assert sorted(found.tree.items(found.tree.root).tolist()) == list(range(tree.n_items))
+    if found.method != "as it is":
+        inner = [found.tree.root, *(group.node for group in found.groups)]
+        assert max(len(found.tree.children(node)) for node in inner) <= most
+    assert found.after.score >= found.before.score - 1e-12
+    names = [group.name for group in found.groups]
+    assert len(set(names)) == len(names)
+
+
+def quarters_of_sixteen():
+    """Items of 64 headings in 16 groups in 4 quarters, in one list of headings."""
+    rng = np.random.default_rng(0)
+    heading = np.arange(64 * 4) // 4
+    X = np.zeros((len(heading), 4 + 16 + 64))
+    for width, start in ((16, 0), (4, 4), (1, 20)):
+        X[np.arange(len(heading)), start + heading // width] = 1.0
+    X += 0.2 * rng.random(X.shape)
+    return X, Hierarchy.from_labels(heading)
+
+
+def test_two_levels_of_groups():
+    X, flat = quarters_of_sixteen()
+    found = regroup(X, flat, delta=0.1, max_children=8, folds=0)
+    assert int(found.tree.height) == 3
+    assert max(len(found.tree.children(node)) for node in range(flat.n_items, found.tree.n_nodes)) <= 8
+    assert ", these by " in found.method
+    assert found.after.score > found.before.score
+    largest = {frozenset(found.tree.items(group.node).tolist()) for group in found.groups if group.n_items > 16}
+    assert largest
+    assert all(len({item // 64 for item in items}) == 1 for items in largest)  # each inside a quarter
+
+
+def test_only_the_levels_below_the_node_change():
+    X, flat = quarters_of_sixteen()
+    headings, n_items = flat.to_children()[:-1], flat.n_items
+    left, right = list(range(n_items, n_items + 40)), list(range(n_items + 40, n_items + 64))
+    tree = Hierarchy.from_children([*headings, left, right, [n_items + 64, n_items + 65]], n_items)
+    found = regroup(X, tree, node=n_items + 64, delta=0.1, folds=0)
+    assert found.groups
+    inside = set(tree.items(n_items + 64).tolist())
+    assert {cluster for cluster in clusters_of(tree) if not cluster < inside} <= clusters_of(found.tree)
+    assert all(set(found.tree.items(group.node).tolist()) < inside for group in found.groups)
+
+
+def test_the_level_of_the_headings():
+    X, tree = catalogue(np.random.default_rng(5), mixed=True)
+    found = regroup(X, tree, level=1, delta=0.05, folds=0)
+    assert headings_of(tree, 1) <= clusters_of(found.tree)
+
+
+@pytest.mark.parametrize("method", ["average", "complete", "ward"])
+def test_cuts_by_height_are_those_of_scipy(method):
+    rng = np.random.default_rng(0)
+    for n in (5, 12, 30):
+        Z = linkage(rng.random((n, 3)), method)
+        for count in range(2, n):
+            mine, other = _groups_of(Z, n, count, n, False), fcluster(Z, count, "maxclust")
+            assert len(set(mine)) == count
+            assert len(set(zip(mine.tolist(), other.tolist(), strict=True))) == count
+            balanced = np.bincount(_groups_of(Z, n, count, n, True))
+            assert len(balanced) == count
+            assert balanced.max() <= np.bincount(mine).max()
+            assert np.bincount(_groups_of(Z, n, 2, 3, True)).max() <= 3
+
+
+def test_the_nearest_group_leaves_a_heading_out():
+    rng = np.random.default_rng(0)
+    vectors, at = rng.random((9, 4)), np.array([0, 0, 0, 1, 1, 1, 2, 2, 2])
+    best, gain = _nearest(vectors, at)
+    assert (best, gain.tolist()) == (pytest.approx(_nearest(sp.csr_matrix(vectors), at)[0]), pytest.approx(gain))
+    for k in range(9):
+        cosines = []
+        for group in range(3):
+            centre = vectors[(at == group) & (np.arange(9) != k)].sum(axis=0)
+            cosines.append(centre @ vectors[k] / np.linalg.norm(centre) / np.linalg.norm(vectors[k]))
+        assert best[k] == np.argmax(cosines)
+        assert gain[k] == pytest.approx(max(cosines) - cosines[at[k]], abs=1e-12)
+
+
+@pytest.mark.slow
+def test_more_folds_and_seeds_are_reproducible():
+    X, tree = catalogue(np.random.default_rng(6), mixed=True)
+    one, again = (regroup(X, tree, delta=0.05, folds=3, random_state=1) for _ in range(2))
+    assert one.held_out == again.held_out
+    assert one.held_out.n_items == tree.n_items
+    gains = [regroup(X, tree, delta=0.05, folds=3, random_state=1, confidence=level).held_out for level in (0.5, 0.99)]
+    assert all(wide.interval[0] < narrow.interval[0] for narrow, wide in pairwise(gains))
+
+
+@pytest.mark.parametrize(
+    ("settings", "argument"),
+    [
+        ({"tolerance": 1}, "tolerance"),
+        ({"tolerance": -0.1}, "tolerance"),
+        ({"label_cost": -1}, "label_cost"),
+        ({"folds": 1}, "folds"),
+        ({"folds": -1}, "folds"),
+        ({"confidence": 1.5}, "confidence"),
+        ({"level": 0}, "level"),
+        ({"level": 9}, "level"),
+        ({"max_children": 2}, "max_children"),
+        ({"terms": ["one"]}, "terms"),
+        ({"terms": "abc"}, "terms"),
+        ({"similarity": "precomputed"}, "similarity"),
+        ({"sample_size": 5}, "sample_size"),
+    ],
+)
+def test_wrong_arguments(settings, argument):
+    X, tree = catalogue(np.random.default_rng(0), mixed=False)
+    X = X @ X.T if settings.get("similarity") == "precomputed" else X
+    with pytest.raises(ParameterError, match=argument):
+        regroup(X, tree, **settings)
+
+
+def test_a_node_that_does_not_exist():
+    X, tree = catalogue(np.random.default_rng(0), mixed=False)
+    with pytest.raises(HierarchyError):
+        regroup(X, tree, node="nowhere")
+
+
+def test_too_few_headings():
+    with pytest.raises(ParameterError, match="headings"):
+        regroup([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], Hierarchy.from_labels([0, 0, 1, 1]))
