@@ -12,7 +12,19 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pomdp_hier._imports import from_extra
-from pomdp_hier.cli import compare, console, files, improve, inputs, inspect, models, reproduce, score, searches
+from pomdp_hier.cli import (
+    compare,
+    console,
+    files,
+    improve,
+    inputs,
+    inspect,
+    models,
+    regroup,
+    reproduce,
+    score,
+    searches,
+)
 from pomdp_hier.cli.console import Command, ExitCode
 from pomdp_hier.errors import ParameterError, PomdpHierError, PomdpHierWarning
 
@@ -56,6 +68,7 @@ _COMMANDS = (
     improve.MISFILED,
     improve.IMPROVE,
     improve.APPLY,
+    regroup.REGROUP,
     compare.COMPARE,
     compare.LEVELS,
     compare.FEATURES,

@@ -2,14 +2,12 @@
 
 import argparse
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief
 from pomdp_hier.cli import console, files, inputs, trees
 from pomdp_hier.cli.console import Command
-from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
@@ -93,7 +91,7 @@ def _run_improve(options: argparse.Namespace) -> int:
             sound_only=not options.all,
             keep_levels=options.keep_levels,
             fixed=[
-                *(_fixed_label(read.tree, text) for text in options.fixed),
+                *(trees.label_of(read.tree, text, "--fixed") for text in options.fixed),
                 *_labels(read.tree, kept),
             ],
             fixed_levels=options.fixed_level,
@@ -122,29 +120,6 @@ def _labels(tree: "Hierarchy", nodes: Sequence[int]) -> list[Hashable]:
     """Return the labels of nodes; of those without one the numbers."""
     labels = [None] * tree.n_nodes if tree.labels is None else tree.labels
     return [node if labels[node] is None else labels[node] for node in nodes]
-
-
-def _fixed_label(tree: "Hierarchy", text: str) -> Hashable:
-    """Return the label of the node that a text names.
-
-    Raises:
-        ParameterError: The text names no node or several nodes.
-    """
-    from pomdp_hier._text import listed
-    from pomdp_hier.hierarchy.node_names import label_text
-
-    labels: Sequence[Hashable] = range(tree.n_nodes) if tree.labels is None else tree.labels
-    found = [label for label in labels if label is not None and text in (label_text(label), str(label))]
-    if not found and any(isinstance(label, tuple) for label in labels):
-        found = [label for label in labels if isinstance(label, tuple) and label and str(label[-1]) == text]
-    if len(found) > 1:
-        shown = listed([label_text(label) for label in found])
-        raise ParameterError(f"--fixed: got {brief(text)}, which names {shown}; expected one. Give its whole path.")
-    if not found:
-        known = [label_text(label) for label in labels if label is not None]
-        near = listed(get_close_matches(text, known) or known[:3])
-        raise ParameterError(f"--fixed: got {brief(text)}; expected the id of a node. Nearest are {near}.")
-    return found[0]
 
 
 IMPROVE = Command(

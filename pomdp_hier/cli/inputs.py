@@ -240,6 +240,7 @@ class Inputs:
         ids: The id of each item.
         joined: The join of rows and items: ``"id"`` or ``"position"``.
         weights: The weight of each item ``[N]``, if they have a column.
+        columns: The names of the columns of the features, or the terms of texts; None without names.
     """
 
     features: Any
@@ -247,6 +248,7 @@ class Inputs:
     ids: tuple[Hashable, ...]
     joined: str
     weights: Any = None
+    columns: tuple[str, ...] | None = None
 
 
 def read_inputs(options: argparse.Namespace) -> Inputs:
@@ -305,6 +307,7 @@ def _read(options: argparse.Namespace) -> Inputs:
     numbered = table.ids is None or {str(name) for name in table.ids} == set(map(str, range(n_rows)))
     file = trees.read_tree_file(options, n_rows if numbered else None)
     ids = file.tree.item_labels
+    columns = None if table.columns is None else tuple(table.columns)
     rows = None
     if table.ids is not None and options.join != "position":
         rows = (rows_by_id if options.join == "auto" else join_rows)(table.ids, ids, sep=options.sep)
@@ -324,7 +327,9 @@ def _read(options: argparse.Namespace) -> Inputs:
                 DataWarning,
                 stacklevel=3,
             )
-        return Inputs(FeatureTable(table.matrix, source=table.source), file.tree, ids, "position", table.weights)
+        return Inputs(
+            FeatureTable(table.matrix, source=table.source), file.tree, ids, "position", table.weights, columns
+        )
     from pomdp_hier.features.validation import check_features, check_similarity_matrix
 
     weights = None if table.weights is None else table.weights[rows]
@@ -332,4 +337,4 @@ def _read(options: argparse.Namespace) -> Inputs:
         check_similarity_matrix(table.matrix, n_rows, name=table.source, ids=table.ids)
         return Inputs(table.matrix[rows][:, rows], file.tree, ids, "id", weights)
     checked = check_features(table.matrix, n_rows, name=table.source, ids=table.ids)
-    return Inputs(checked[rows], file.tree, ids, "id", weights)
+    return Inputs(checked[rows], file.tree, ids, "id", weights, columns)

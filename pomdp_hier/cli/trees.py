@@ -3,8 +3,9 @@
 import argparse
 import codecs
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
 from pomdp_hier._io.formats import file_ending, open_csv, text_of
@@ -426,3 +427,26 @@ def _with_known_items(read: "Callable[..., Hierarchy]", n_rows: int | None) -> "
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         return tree
     return read(n_items=n_rows)
+
+
+def label_of(tree: "Hierarchy", text: str, option: str) -> Hashable:
+    """Return the label of the node that a text names.
+
+    Raises:
+        ParameterError: The text names no node or several nodes.
+    """
+    from pomdp_hier._text import listed
+    from pomdp_hier.hierarchy.node_names import label_text
+
+    labels: Sequence[Hashable] = range(tree.n_nodes) if tree.labels is None else tree.labels
+    found = [label for label in labels if label is not None and text in (label_text(label), str(label))]
+    if not found and any(isinstance(label, tuple) for label in labels):
+        found = [label for label in labels if isinstance(label, tuple) and label and str(label[-1]) == text]
+    if len(found) > 1:
+        shown = listed([label_text(label) for label in found])
+        raise ParameterError(f"{option}: got {brief(text)}, which names {shown}; expected one. Give its whole path.")
+    if not found:
+        known = [label_text(label) for label in labels if label is not None]
+        near = listed(get_close_matches(text, known) or known[:3])
+        raise ParameterError(f"{option}: got {brief(text)}; expected the id of a node. Nearest are {near}.")
+    return found[0]

@@ -14,10 +14,9 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from pomdp_hier._arguments import check_integer, is_integer
+from pomdp_hier._arguments import check_integer, is_integer, unexpected
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._text import counted
-from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.items import ItemFeatures
 from pomdp_hier.features.membership import membership
 from pomdp_hier.filing.centroids import UnitRows
@@ -59,10 +58,8 @@ def place_of(tree: Hierarchy, node: Hashable, level: int | None, max_children: i
     check_integer("level", level, int(tree.levels[top]) + 1, max(deepest, int(tree.levels[top]) + 1))
     headings = np.flatnonzero(inside & ((tree.levels == level) | (tree.is_leaf & (tree.levels < level))))
     if not 3 <= len(headings) <= _MOST_HEADINGS:
-        raise ParameterError(
-            f"level: got {level}, with {counted(len(headings), 'heading')} below the node; expected 3 to "
-            f"{_MOST_HEADINGS:,}. Choose another level or node."
-        )
+        expected = f"a level with 3 to {_MOST_HEADINGS:,} clusters below the node"
+        raise unexpected("level", level, expected, f" It has {counted(len(headings), 'heading')}.")
     between = np.flatnonzero(inside & (tree.levels < level) & ~tree.is_leaf)
     widest = int(np.diff(tree.child_offsets)[[top, *between]].max())
     least = math.ceil(math.sqrt(len(headings)))

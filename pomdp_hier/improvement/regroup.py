@@ -31,7 +31,7 @@ _JUDGED = 5_000  # items that judge a grouping
 _REFUSED = dict.fromkeys(
     ("sample_size", "half_width", "sampling", "updater", "n_jobs", "checkpoint", "policy_version", "sample_weight"),
     "regroup judges all items alike. Leave it out.",
-)
+) | dict.fromkeys(("policy", "tie", "reward"), "searchers who may go back do not use it. Leave it out.")
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def regroup(
         folds: The number of parts for the held-out gain; 0 for none.
         confidence: The level of the interval of the held-out gain.
         random_state: The seed of the parts, and of the sample that judges groupings of more than 5,000 items.
-        **settings: As for `evaluate`; the policy is not used.
+        **settings: As for `expected_search_length`.
 
     Raises:
         FeatureError: The features do not fit the items.

@@ -24,7 +24,7 @@ from pomdp_hier.hqs.paper.reproduction import reproduce
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.hqs.settings import Run, Settings
-from pomdp_hier.improvement import improve
+from pomdp_hier.improvement import improve, regroup
 from pomdp_hier.planning import solve, verify
 from pomdp_hier.report import write_report, write_teaching_page
 from pomdp_hier.searches.comparison import PredictedObserved
@@ -33,7 +33,7 @@ READERS = [getattr(Hierarchy, name) for name in dir(Hierarchy) if name.startswit
 FUNCTIONS = [
     *READERS,
     *(Hierarchy.to_text, Settings, Run, Sampling, appraise, compare, compare_search_policies, suggest_moves),
-    *(compare_updaters, load_features, text_features, solve, improve, best_cut, score_by_levels),
+    *(compare_updaters, load_features, text_features, solve, improve, regroup, best_cut, score_by_levels),
     *(read_searches, fit_delta, predicted_and_observed),
 ]
 ARGUMENTS = {name for function in FUNCTIONS for name in inspect.signature(function).parameters}
@@ -49,6 +49,7 @@ COMMANDS = {
     "inspect": ["tree.csv", "points.csv"],
     "improve": ["points.csv", "tree.csv"],
     "levels": ["points.csv", "tree.csv"],
+    "regroup": ["points.csv", "tree.csv"],
     "features": ["tree.csv", "points.csv"],
     "apply": ["tree.csv", "moves.csv"],
     "misfiled": ["points.csv", "tree.csv"],
@@ -171,6 +172,7 @@ CALLS = {
     "compare": (evaluate, compare),
     "levels": (evaluate, score_by_levels, best_cut),
     "features": (compare_features,),
+    "regroup": (evaluate, regroup),
     "apply": (evaluate,),
     "inspect": (evaluate, appraise),
     "policies": (evaluate, compare_search_policies),
