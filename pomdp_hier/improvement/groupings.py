@@ -84,7 +84,7 @@ class Plan:
     above: Ints
 
     def made(self, tree: Hierarchy, place: Place, names: Sequence[str] = ()) -> tuple[Hierarchy, Ints]:
-        """Return the tree with this grouping, and the node in it of each old node and new group (-1: left out)."""
+        """Return the tree with this grouping, and the new number of each old node and new group (-1: none)."""
         first = tree.n_nodes
         parent = np.concatenate([tree.parent, self.above])
         parent[place.headings] = self.parents

@@ -30,7 +30,7 @@ from pomdp_hier.improvement.result import HeldOutGain
 _JUDGED = 5_000  # items that judge a grouping
 _REFUSED = dict.fromkeys(
     ("sample_size", "half_width", "sampling", "updater", "n_jobs", "checkpoint", "policy_version", "sample_weight"),
-    "regroup judges all items alike. Leave it out.",
+    "regroup counts every item once. Leave it out.",
 ) | dict.fromkeys(("policy", "tie", "reward"), "searchers who may go back do not use it. Leave it out.")
 
 
