@@ -46,7 +46,7 @@ def test_bash_completes_commands_options_choices_and_files(script, tmp_path):
         return set(done.stdout.split())
 
     assert offered("") == {command.name for command in cli._COMMANDS}
-    assert offered("re") == {"report", "reproduce"}
+    assert offered("re") == {"regroup", "report", "reproduce"}
     assert offered("score", "--ti") == {"--tie"}
     assert {"--tie", "--delta", "--singletons", "--no-singletons", "-h"} <= offered("score", "x.npy", "-")
     assert offered("score", "--tie", "") == {"descend", "search"}
