@@ -1,173 +1,238 @@
-"""How much better does `improve` make a tree, is that real, and what does it cost?
+"""Are the edits of `improve` right, is its held-out gain true, and what does it cost?
 
-A made catalogue with 5 % of its items on wrong shelves, the digits under a dendrogram, and folders of one's own
-(``--case`` with ``features.npz`` and ``tree.json``): the score before and after, the gain on items that had no say in
-choosing the edits, and the share of misfiled items brought home; beside `suggest_moves`, whose moves are applied until
-none gains.
-Clean trees, whose features were drawn along them: how many edits are found, and how many of them hold on other items.
-And 75,000 items: how long the first ten edits take, and how many edits a second are tried beside a full score.
+- ``planted``: a share of the items is moved to other homes. Among the first k edits, k the number planted: the planted
+  items, beside `find_misfiled`, ten lines of numpy (see `filing`), and with ``--before`` another version of the package.
+- ``halves``: one half of the items chooses; the other half joins its tree, a quarter of its size at a time. The gain of
+  the score on the half that chooses, its held-out gain, and the gain of the other half.
+- ``coverage``: the same for invented catalogues of 50 to 300 items, some misfiled, some clusters exchanged; how many of
+  the intervals of the held-out gain hold the gain of the items that join.
+- ``clean``: catalogues whose features were drawn along the tree: the edits found.
 """
 
 import argparse
 import json
+import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
 
-from pomdp_hier.analysis.diagnosis import diagnose
-from pomdp_hier.analysis.moves import apply_moves, suggest_moves
-from pomdp_hier.features.loading import load_features
-from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.inputs import prepare
-from pomdp_hier.hqs.score import evaluate, hqs_score
+from benchmarks.filing import folder, labelled, planted, ten_lines, texts
+from pomdp_hier import Hierarchy, find_misfiled, improve
+from pomdp_hier.hqs.inputs import Prepared, prepare
 from pomdp_hier.hqs.settings import Settings
-from pomdp_hier.improvement import improve
+from pomdp_hier.improvement.choice import part_of, rises_by
 from pomdp_hier.improvement.incremental import ScoredDraft
+from pomdp_hier.improvement.search import Proposal
 from tests.planted import catalogue
 
+Case = Callable[[int], tuple[Any, Hierarchy]]
 
-def cases(quick: bool, folders: list[Path]) -> Iterator[tuple[str, Any, Hierarchy, float, Any]]:
-    """Yield name, features, tree, delta and the misfiled items."""
-    X, whole, broken, moved = catalogue(600 if quick else 5_612)
-    yield "catalogue", X, broken, 0.05, (whole, moved)
+
+def cases(quick: bool, folders: list[Path]) -> dict[str, Case]:
+    """Return the data sets by name: invented ones by seed."""
+    found: dict[str, Case] = {
+        "made, dense": lambda seed: catalogue(300 if quick else 1000, 0.0, seed, noise=1.0)[:2],
+    }
     if not quick:
         from sklearn.datasets import load_digits
 
-        digits = load_digits().data
-        yield (
-            "digits, average linkage",
-            digits,
-            Hierarchy.from_linkage(linkage(digits, "average"), singletons=False),
-            0.01,
-            None,
-        )
-    for folder in folders:
-        features = load_features(folder / "features.npz").matrix
-        yield folder.name, features, Hierarchy.from_json(folder / "tree.json", n_items=features.shape[0]), 0.01, None
+        found["made, texts"] = lambda seed: texts(seed, 1500)
+        found["digits"] = lambda _: labelled(*load_digits(return_X_y=True))
+    return found | {path.name: lambda _, path=path: folder(path) for path in folders}
 
 
-def home(tree: Hierarchy, whole: Hierarchy, moved: np.ndarray) -> float:
-    """Return the share of misfiled items that are back in their clusters."""
-    where = [tree.parent[item] if tree.labels is None else tree.labels[tree.parent[item]] for item in moved.tolist()]
-    return float(np.mean([here == there for here, there in zip(where, whole.parent[moved].tolist(), strict=True)]))
+_BEFORE = """
+import sys, time, json, numpy as np
+from pomdp_hier import Hierarchy, improve
+from pomdp_hier.features.loading import load_features
+X = load_features(sys.argv[1]).matrix
+tree = Hierarchy(np.load(sys.argv[2]), X.shape[0])
+started = time.process_time()
+edits = improve(X, tree).edits
+print(json.dumps([time.process_time() - started, [edit.nodes[0] for edit in edits]]))
+"""
 
 
-def in_a_loop(X: Any, tree: Hierarchy, delta: float, rounds: int) -> tuple[Hierarchy, float]:
-    """Return the tree after `suggest_moves` until none gains, and the CPU seconds."""
+def by_version(path: Path, X: Any, tree: Hierarchy, scratch: Path) -> tuple[float, list[int]]:
+    """Return the CPU seconds and the edited nodes of `improve` of the version of the package in a folder."""
+    import scipy.sparse as sp
+
+    scratch.mkdir(parents=True, exist_ok=True)
+    features = scratch / ("features.npz" if sp.issparse(X) else "features.npy")
+    sp.save_npz(features, sp.csr_matrix(X)) if sp.issparse(X) else np.save(features, X)
+    np.save(scratch / "parent.npy", tree.parent)
+    command = [sys.executable, "-W", "ignore", "-c", _BEFORE, str(features), str(scratch / "parent.npy")]
+    answer = subprocess.run(command, cwd=path, capture_output=True, check=True, env={"PYTHONPATH": str(path)})
+    seconds, nodes = json.loads(answer.stdout.splitlines()[-1])
+    return seconds, nodes
+
+
+def found_first(name: str, X: Any, whole: Hierarchy, share: float, seed: int, before: Path | None) -> dict[str, Any]:
+    """Return how many planted items the first edits hold."""
+    tree, moved = planted(whole, share, False, seed)
     started = time.process_time()
-    for _ in range(rounds):
-        moves = suggest_moves(X, diagnose(X, tree, delta=delta), limit=12, candidates=12, delta=delta)
-        if not moves:
-            break
-        changed = apply_moves(tree, moves)
-        if hqs_score(X, changed, delta=delta) <= hqs_score(X, tree, delta=delta):
-            break
-        tree = changed
-    return tree, time.process_time() - started
+    found = improve(X, tree)
+    row: dict[str, Any] = {"part": "planted", "case": name, "seed": seed, "planted": len(moved)}
+    row["cpu"] = time.process_time() - started
+    edits = [*found.edits, *found.apart]
+    by = {
+        "edits": [edit.nodes[0] for edit in found.edits][: len(moved)],
+        "with those apart": [edit.nodes[0] for edit in edits][: len(moved)],
+        "find_misfiled": find_misfiled(X, tree).order[: len(moved)],
+        "ten lines": np.argsort(-ten_lines(X, tree)[0], kind="stable")[: len(moved)],
+    }
+    if before is not None:
+        row["cpu before"], nodes = by_version(before, X, tree, Path("/tmp") / f"improvement-{seed}")
+        by["before"] = nodes[: len(moved)]
+    row |= {way: int(np.isin(nodes, moved).sum()) for way, nodes in by.items()}
+    items = [edit for edit in found.edits if edit.nodes[0] < whole.n_items]
+    home = sum(whole.parent[edit.nodes[0]] == edit.target for edit in items if edit.nodes[0] in set(moved.tolist()))
+    return row | {"moves": len(items), "home": int(home), "gain": found.gain, "held out": found.held_out.gain}
 
 
-def compared(quick: bool, folders: list[Path], limit: float) -> Iterator[dict[str, Any]]:
-    for name, X, tree, delta, known in cases(quick, folders):
-        for kinds in (["move"], ["move", "merge", "split"]):
-            started = time.process_time()
-            found = improve(X, tree, kinds=kinds, delta=delta, folds=3, time_limit=limit)
-            cpu = time.process_time() - started
-            row = {
-                "case": name,
-                "by": "improve: " + ", ".join(kinds),
-                "before": found.before.score,
-                "after": found.after.score,
-                "held_out": found.held_out.gain,
-                "interval": found.held_out.interval,
-                "edits": len(found.edits),
-                "hold": sum(edit.confirmed for edit in found.edits),
-                "cpu": cpu,
-                "ended": found.status,
-            }
-            yield row | ({"home": home(found.tree, *known)} if known else {})
-        looped, cpu = in_a_loop(X, tree, delta, 3 if quick else 60)
-        row = {"case": name, "by": "suggest_moves in a loop", "before": found.before.score, "cpu": cpu}
-        row["after"] = hqs_score(X, looped, delta=delta)
-        yield row | ({"home": home(looped, *known)} if known else {})
-        if known:
-            yield {"case": name, "by": "no item misfiled", "after": hqs_score(X, known[0], delta=delta)}
+def joined(prepared: Prepared, chooses: np.ndarray, seed: int, **given: Any) -> dict[str, Any]:
+    """Return what the items that choose promise, their held-out gain, and the gain of the others as they join."""
+    alone = part_of(prepared, np.flatnonzero(chooses))
+    started = time.process_time()
+    small = alone.prepared
+    found = improve(small.features, small.hierarchy, delta=prepared.settings.delta, random_state=seed, **given)
+    row = {"gain": found.gain, "held out": found.held_out.gain, "edits": len(found.edits)}
+    row |= {"interval": found.held_out.interval, "cpu": time.process_time() - started}
+    proposals = [Proposal(edit.kind, edit.nodes, edit.source, edit.target) for edit in found.edits]
+    rises = []
+    others = np.random.default_rng(seed).permutation(np.flatnonzero(~chooses))
+    for batch in np.array_split(others, max(1, round(4 * len(others) / chooses.sum()))):
+        items = np.sort(np.concatenate([alone.items, batch]))
+        both = part_of(prepared, items)
+        number = np.full(prepared.hierarchy.n_nodes, -1)
+        number[both.nodes] = np.arange(len(both.nodes))
+        inside = type(alone)(small, number[alone.items], number[alone.nodes])
+        rise = rises_by(ScoredDraft(both.prepared), inside, proposals)
+        rises.append(rise[np.isin(items, batch)])
+    others_rise = np.concatenate(rises)
+    return row | {"others": float(others_rise.mean()), "error": float(others_rise.std() / np.sqrt(len(others_rise)))}
 
 
-def clean(n_trees: int, kinds: list[str]) -> dict[str, Any]:
-    """Return the edits of clean trees."""
-    found = [
-        improve(X, whole, kinds=kinds, delta=0.05, folds=3)
-        for X, whole, _, _ in (catalogue(300, 0.0, seed) for seed in range(n_trees))
-    ]
-    edits = [edit for one in found for edit in one.edits]
+def halves(name: str, X: Any, tree: Hierarchy, seed: int) -> dict[str, Any]:
+    """Return the row of one division into halves."""
+    prepared = prepare(X, tree, Settings(), warn=False)
+    chooses = np.random.default_rng(seed).permutation(tree.n_items) < tree.n_items / 2
+    return {"part": "halves", "case": name, "seed": seed, **joined(prepared, chooses, seed)}
+
+
+def one_of_many(seed: int) -> dict[str, Any]:
+    """Return the row of one invented catalogue of 50, 100 or 300 items, three times as many of which join."""
+    n_items = (50, 100, 300)[seed % 3]
+    rng = np.random.default_rng(seed)
+    X, _, broken, _ = catalogue(
+        4 * n_items, float(rng.choice([0.02, 0.06, 0.12])), seed, noise=float(rng.choice([0.6, 1.2]))
+    )
+    parent = broken.parent.copy()
+    if seed % 2:  # two clusters are exchanged
+        shelves = np.unique(parent[: broken.n_items])
+        one, other = rng.choice(shelves, 2, replace=False)
+        parent[[one, other]] = parent[[other, one]]
+    prepared = prepare(X, Hierarchy(parent, broken.n_items), Settings(delta=0.05), warn=False)
+    chooses = rng.permutation(4 * n_items) < n_items
+    return {"part": "coverage", "items": n_items, "seed": seed, **joined(prepared, chooses, seed)}
+
+
+def covered(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the coverage of the intervals over the catalogues with an edit, with and without the error of the truth."""
+    rows = [row for row in rows if row["edits"]]
+    low, high = np.array([row["interval"] for row in rows]).T
+    truth, error = np.array([row["others"] for row in rows]), np.array([row["error"] for row in rows])
+    bias = np.array([row["held out"] for row in rows]) - truth
     return {
-        "trees": n_trees,
-        "kinds": ", ".join(kinds),
-        "edits": len(edits),
-        "edits that hold": sum(edit.confirmed for edit in edits),
-        "trees with such an edit": sum(any(edit.confirmed for edit in one.edits) for one in found),
-        "trees whose gain in all holds": sum(one.held_out.confirmed for one in found),
-        "mean gain on all": float(np.mean([one.gain for one in found])),
-        "mean gain on the rest": float(np.mean([one.held_out.gain if one.held_out.n_items else 0.0 for one in found])),
+        "catalogues with an edit": len(rows),
+        "covered": int(((low <= truth) & (truth <= high)).sum()),
+        "covered, with the error of the truth": int(((low - 2 * error <= truth) & (truth <= high + 2 * error)).sum()),
+        "held out less truth": float(bias.mean()),
+        "two standard errors": float(2 * bias.std() / np.sqrt(len(rows))),
+        "promise": float(np.mean([row["gain"] for row in rows])),
+        "held out": float(np.mean([row["held out"] for row in rows])),
+        "truth": float(truth.mean()),
     }
 
 
-def speed(n_items: int, tries: int = 60) -> dict[str, Any]:
-    """Return the edits tried per second beside a full score, and the first ten edits."""
-    X, whole, broken, moved = catalogue(n_items)
-    scored = ScoredDraft(prepare(X, broken, Settings(delta=0.05)))
-    items = np.random.default_rng(0).choice(moved, tries).tolist()
-    started = time.process_time()
-    for item in items:
-        scored.trial(scored.draft.moved(item, int(whole.parent[item])))
-    a_try = (time.process_time() - started) / tries
-    started = time.process_time()
-    for item in items[:5]:
-        evaluate(X, apply_moves(broken, [(item, int(whole.parent[item]))]), delta=0.05)
-    full = (time.process_time() - started) / 5
-    started = time.perf_counter()
-    improve(X, broken, delta=0.05, folds=0, max_edits=10)
-    ten = time.perf_counter() - started
-    return {"items": n_items, "edits_a_second": 1 / a_try, "full_scores_a_second": 1 / full, "first_ten_seconds": ten}
+def clean(seed: int) -> dict[str, Any]:
+    """Return the edits of a tree that nothing is wrong with."""
+    X, whole, *_ = catalogue(300, 0.0, seed)
+    found = improve(X, whole, delta=0.05, folds=3)
+    moves = sum(edit.nodes[0] < 300 and edit.kind == "move" for edit in found.edits)
+    row = {"part": "clean", "seed": seed, "moves": moves, "edits of clusters": len(found.edits) - moves}
+    return row | {"gain": found.gain, "held out": found.held_out.gain if found.held_out.n_items else 0.0}
 
 
-def main() -> None:
+def rows_of(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the parts that are asked for."""
+    chosen = cases(options.quick, options.data)
+    if options.only_data:
+        chosen = {path.name: chosen[path.name] for path in options.data}
+    seeds = range(options.seeds or (2 if options.quick else 10))
+    if "planted" in options.parts:
+        for name, make in chosen.items():
+            yield from (found_first(name, *make(seed), 0.05, seed, options.before) for seed in seeds)
+    if "halves" in options.parts:
+        for name, make in chosen.items():
+            yield from (halves(name, *make(seed), seed) for seed in seeds)
+    if "coverage" in options.parts:
+        found = []
+        for seed in range(options.catalogues or (6 if options.quick else 200)):
+            found.append(one_of_many(seed))
+            yield found[-1]
+        for size in (50, 100, 300):
+            yield {"part": "coverage", "items": size, **covered([row for row in found if row["items"] == size])}
+        yield {"part": "coverage", "items": "all", **covered(found)}
+    if "clean" in options.parts:
+        yield from (clean(seed) for seed in range(4 if options.quick else 100))
+
+
+def line(row: dict[str, Any]) -> str:
+    """Return one printed line."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, tuple):
+            return "(" + " ".join(map(text, value)) + ")"
+        return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+    return "  ".join(f"{key} {text(value)}" for key, value in row.items())
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the study and print its rows, and the means per case."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.improvement", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small settings, in seconds")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
     parser.add_argument(
-        "--case", type=Path, action="append", default=[], metavar="DIR", help="features.npz and tree.json"
+        "--data", type=Path, action="append", default=[], metavar="DIR", help="features.npz and tree.json"
     )
-    parser.add_argument("--limit", type=float, default=240, metavar="SECONDS", help="of each search (default: 240)")
-    parser.add_argument("--only", choices=("cases", "clean", "speed"), help="one part of it")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    figures: dict[str, Any] = {"cases": [], "clean": [], "speed": []}
-    if options.only in (None, "cases"):
-        for row in compared(options.quick, options.case, options.limit):
-            figures["cases"].append(row)
-            print(
-                "  ".join(
-                    f"{key} {value:.4f}" if isinstance(value, float) else f"{key} {value}" for key, value in row.items()
-                ),
-                flush=True,
-            )
-    if options.only in (None, "clean"):
-        for kinds in (["move"], ["merge", "split"]):
-            figures["clean"].append(clean(4 if options.quick else 100, kinds))
-            print(figures["clean"][-1], flush=True)
-    if options.only in (None, "speed"):
-        for n_items in (600,) if options.quick else (5_612, 75_000):
-            figures["speed"].append(speed(n_items, 10 if options.quick else 60))
-            print(figures["speed"][-1], flush=True)
+    parser.add_argument("--only-data", action="store_true", help="leave the built-in data sets out")
+    parser.add_argument("--seeds", type=int, metavar="N", help="seeds per data set (default: 10, quick 2)")
+    parser.add_argument("--catalogues", type=int, metavar="N", help="catalogues of coverage (default: 200, quick 6)")
+    parser.add_argument("--before", type=Path, metavar="DIR", help="another version of the package, for planted")
+    parts = ("planted", "halves", "coverage", "clean")
+    parser.add_argument("--parts", nargs="+", choices=parts, default=parts, help="the parts (default: all)")
+    options = parser.parse_args(argv)
+    rows = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for row in rows_of(options):
+            rows.append(row)
+            print(line(row), flush=True)
+    print("\nmeans")
+    for part, case in dict.fromkeys((row["part"], row.get("case")) for row in rows if row["part"] != "coverage"):
+        some = [row for row in rows if (row["part"], row.get("case")) == (part, case)]
+        keys = [key for key, value in some[0].items() if isinstance(value, int | float) and key != "seed"]
+        print(line({"part": part, "case": case} | {key: float(np.mean([row[key] for row in some])) for key in keys}))
     if options.json:
-        options.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
+        options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":

@@ -283,7 +283,7 @@ class Choice:
     def _confirm(self, part: Part, made: list[Made], others: Bools, twice: set[tuple[object, ...]]) -> None:
         """Apply the edits found in a part that gain for the others, or, if found twice, for all."""
         moved = {one.proposal.nodes[0] for one in self.edits if one.proposal.kind == "move"}
-        for proposal in translated(self._editor.scored, part, made, spared=moved):
+        for proposal in translated(self._editor.scored, part, [one.proposal for one in made], spared=moved):
             trial = None if self.full else self._editor.attempt(proposal)
             if trial is None or self._editor.gain(trial) < LEAST_GAIN:
                 continue
@@ -335,19 +335,18 @@ class Choice:
 
 
 def translated(
-    scored: ScoredDraft, part: Part, made: Iterable[Made], spared: Container[int] = ()
+    scored: ScoredDraft, part: Part, proposals: Iterable[Proposal], spared: Container[int] = ()
 ) -> Iterator[Proposal]:
     """Yield edits of a part in the numbers of the whole; the caller applies each before the next.
 
     Args:
         scored: The draft of the whole.
         part: The part.
-        made: The edits of the part.
+        proposals: The edits of the part.
         spared: Items that no split moves.
     """
     number = dict(enumerate(part.nodes.tolist()))
-    for one in made:
-        kind, nodes, source, target = one.proposal
+    for kind, nodes, source, target in proposals:
         ends = (source,) if kind == "split" else (source, target)
         if any(node not in number for node in (*nodes, *ends)):
             continue  # in a cluster whose split was not applied
@@ -381,6 +380,27 @@ def _key(proposal: Proposal, nodes: Ints) -> tuple[object, ...]:
     return kind, tuple(number.get(node) for node in own), number.get(source), number.get(target)
 
 
+def rises_by(base: ScoredDraft, part: Part, proposals: list[Proposal]) -> Floats:
+    """Return the gain of each item of the whole by the edits chosen in a part ``[N]``.
+
+    Args:
+        base: The scored tree of the whole.
+        part: The part.
+        proposals: Its edits.
+    """
+    scored = base.copy()
+    moves: dict[int, int] = {}  # those of items come first, and are applied at once
+    for kind, nodes, _, target in proposals:
+        if kind != "move" or nodes[0] >= len(part.items):
+            break
+        moves[int(part.nodes[nodes[0]])] = int(part.nodes[target])
+    if moves:
+        scored.apply(scored.trial(moves, anew=True))
+    for proposal in translated(scored, part, proposals[len(moves) :]):
+        scored.apply(scored.trial(changes_of(scored.draft, *proposal), anew=True))
+    return scored.values - base.values
+
+
 def held_out_rises(
     problem: Problem, base: ScoredDraft, folds: int, like: FilingModel | None
 ) -> Iterator[tuple[Ints, Floats]]:
@@ -397,18 +417,9 @@ def held_out_rises(
     for number in np.unique(fold).tolist():
         held = fold == number
         part, rest = problem.without(held)
-        choice, scored = Choice(rest), base.copy()
+        choice = Choice(rest)
         choice.run(like)
-        edits = [one.made for one in choice.edits if one.made is not None]
-        moves: dict[int, int] = {}  # those of items come first, and are applied at once
-        while len(moves) < len(edits) and edits[len(moves)].is_item_move(len(part.items)):
-            item, target = edits[len(moves)].proposal.nodes[0], edits[len(moves)].proposal.target
-            moves[int(part.nodes[item])] = int(part.nodes[target])
-        if moves:
-            scored.apply(scored.trial(moves, anew=True))
-        for proposal in translated(scored, part, edits[len(moves) :]):
-            scored.apply(scored.trial(changes_of(scored.draft, *proposal), anew=True))
-        yield np.flatnonzero(held), (scored.values - base.values)[held]
+        yield np.flatnonzero(held), rises_by(base, part, [one.proposal for one in choice.edits])[held]
         count += int(held.sum())
         if count >= _ENOUGH:
             return
