@@ -27,7 +27,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import Prepared, opened
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
-from pomdp_hier.improvement.choice import Choice, Chosen, Problem, held_out_rises, measured
+from pomdp_hier.improvement.choice import Choice, Chosen, Problem, held_out_rises, measured_over
 from pomdp_hier.improvement.incremental import ScoredDraft
 from pomdp_hier.improvement.node_views import check_policy
 from pomdp_hier.improvement.result import KINDS, Edit, HeldOutGain, Improvement, apply_edits, names_of
@@ -69,7 +69,8 @@ def improve(
     no node gets a new parent twice. Other edits are listed in ``apart``, with the reason.
 
     All of this is repeated without each fold of the items, whose gain is the held-out gain. It is smaller than the
-    gain on all items, since a moved item is the one that gains most by its move. Folds are measured until 10,000 items
+    gain on all items, since a moved item is the one that gains most by its move. Its interval is the wider of the t
+    intervals of the items and of the means of the folds, whose edits differ. Folds are measured until 10,000 items
     were held out. At the time limit or KeyboardInterrupt, the result has the edits so far.
 
     HQS does not charge for breadth: a tree with fewer levels and longer lists can score higher and help nobody. Kinds
@@ -149,10 +150,7 @@ def improve(
     edits, apart = (tuple(_edit(prepared, one, names) for one in some) for some in (choice.edits, choice.apart))
     tree = apply_edits(hierarchy, edits)
     after = score(prepared.on(tree), run, Sampling())
-    held_out = HeldOutGain()
-    if rises:
-        items, rise = (np.concatenate(parts) for parts in zip(*rises, strict=True))
-        held_out = measured(rise, confidence, None if prepared.weights is None else prepared.weights[items])
+    held_out = measured_over(rises, confidence, prepared.weights)
     return Improvement(hierarchy, tree, edits, apart, before, after, held_out, base.reward(1), status, choice.notes)
 
 

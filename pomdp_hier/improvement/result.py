@@ -36,7 +36,7 @@ class HeldOutGain:
 
     Attributes:
         gain: The mean gain of these items, in units of the score; NaN without held-out items.
-        interval: The t interval of that mean. It does not allow for rare losses that none of these items has.
+        interval: The confidence interval of that mean. It does not allow for rare losses that none of these items has.
         n_items: The number of held-out items.
 
     Example:
@@ -193,7 +193,9 @@ class Improvement:
         """Return the scores, the promised and the held-out gain, what the edits rest on, and the status, as text."""
         low, high = self.held_out.interval
         held = "not measured on held-out items"
-        if self.held_out.n_items:
+        if self.held_out.n_items and low == high == 0:
+            held = "no held-out item gains or loses"
+        elif self.held_out.n_items:
             held = f"{self.held_out.gain:+z.4f} ({low:+z.4f} to {high:+z.4f}) on held-out items"
         lines = [
             f"score {self.before.score:z.4f} -> {self.after.score:z.4f} by {counted(len(self.edits), 'edit')}: "

@@ -8,7 +8,7 @@ from pomdp_hier._intervals import mean_interval
 from pomdp_hier.hqs.inputs import prepare
 from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.improvement import apply_edits, choice
-from pomdp_hier.improvement.choice import Choice, Problem, fold_of, held_out_rises, measured, part_of
+from pomdp_hier.improvement.choice import Choice, Problem, fold_of, held_out_rises, measured, measured_over, part_of
 from pomdp_hier.improvement.incremental import ScoredDraft
 from pomdp_hier.improvement.result import Edit
 from pomdp_hier.improvement.search import Limits
@@ -84,7 +84,10 @@ def test_the_gain_of_a_fold_is_that_of_its_items_in_the_whole_tree_with_the_edit
     found = improve(X, tree, folds=3, delta=0.05)
     rise = np.concatenate([rise for _, rise in rises])
     assert found.held_out.gain == pytest.approx(rise.mean(), abs=1e-12)
-    assert found.held_out.interval == pytest.approx(mean_interval(rise, 0.95))
+    ends = [mean_interval(values, 0.95) for values in (rise, np.array([one.mean() for _, one in rises]))]
+    half = max(high - low for low, high in ends) / 2
+    low, high = found.held_out.interval
+    assert (high - found.held_out.gain, found.held_out.gain - low) == pytest.approx((half, half))
 
 
 def test_the_other_items_of_a_list_that_is_split_join_the_more_similar_side():
@@ -112,6 +115,23 @@ def test_a_gain_that_is_measured_on_no_or_one_item_is_not_confirmed():
     assert measured(np.array([0.5]), 0.95).interval == (-np.inf, np.inf)
     assert not measured(np.array([0.5]), 0.95).confirmed
     assert measured(np.array([0.5, 0.6]), 0.9).interval == mean_interval(np.array([0.5, 0.6]), 0.9)
+
+
+def test_the_interval_over_folds_is_the_wider_of_that_of_items_and_that_of_folds():
+    values = np.random.default_rng(0).normal(size=9)
+    like, apart = [values, values[::-1], values], [np.full(9, value) for value in (0.0, 0.1, 0.5)]
+
+    def over(rises, weights=None):
+        return measured_over([(np.arange(9) + 9 * k, rise) for k, rise in enumerate(rises)], 0.95, weights)
+
+    assert over(like).interval == pytest.approx(mean_interval(np.concatenate(like), 0.95))
+    assert over(apart).interval == pytest.approx(mean_interval(np.array([0.0, 0.1, 0.5]), 0.95))
+    assert over(apart[:2]) == measured(np.concatenate(apart[:2]), 0.95)
+    assert np.isnan(over([]).gain)
+    weights = np.arange(27.0)
+    assert over(like, weights).gain == pytest.approx(np.average(np.concatenate(like), weights=weights))
+    assert over(apart, np.ones(27)).interval == pytest.approx(over(apart).interval)
+    assert over(apart, np.r_[np.zeros(18), np.ones(9)]).gain == pytest.approx(0.5)
 
 
 def test_every_item_is_in_one_fold_and_neighbours_in_different_ones():
