@@ -11,19 +11,23 @@ import pytest
 from pomdp_hier import (
     Hierarchy,
     compare,
+    compare_policies,
     diagnose,
     evaluate,
     hqs_samples,
     hqs_score,
     load_features,
     read_pomdp,
+    simulate,
     write_pomdp,
 )
 from pomdp_hier.distributed import evaluate_distributed
 from pomdp_hier.errors import PomdpHierError
-from pomdp_hier.planning import AlphaVectorPolicy, FiniteStateController, read_policy, write_policy
+from pomdp_hier.improvement import read_decisions
+from pomdp_hier.planning import AlphaVectorPolicy, FiniteStateController, RandomPolicy, read_policy, write_policy
 from pomdp_hier.problems import tiger
-from pomdp_hier.report import write_comparison, write_report
+from pomdp_hier.report import write_comparison, write_report, write_teaching_page
+from pomdp_hier.simulation import run_experiment
 from tests.test_public import FRONTS
 
 X = np.array([[1.0, 0.0], [2.0, 1.0], [0.0, 1.0]])
@@ -31,6 +35,8 @@ TREE = Hierarchy.from_children([[0, 1], [3, 2]], 3)
 TIGER = tiger()
 VECTORS = AlphaVectorPolicy(np.array([[-1.0, -1.0], [-100.0, 10.0]]), np.array([0, 1]))
 LISTENING = FiniteStateController(TIGER, np.array([0]), np.array([[0, 0]]))
+RANDOM = {"random": RandomPolicy()}
+SHORT = {"n_episodes": 2, "horizon": 1}
 GENERIC = {"engine": "generic", "policy": "one-step"}
 CALLS = {  # by function and argument: calls with the path, which ends in what the function asks for
     "load_features.path": [(load_features, ".csv"), (load_features, ".npy")],
@@ -45,6 +51,15 @@ CALLS = {  # by function and argument: calls with the path, which ends in what t
     "evaluate.checkpoint": [(lambda path: evaluate(X, TREE, checkpoint=path, **GENERIC), "")],
     "hqs_score.checkpoint": [(lambda path: hqs_score(X, TREE, checkpoint=path, **GENERIC), "")],
     "hqs_samples.checkpoint": [(lambda path: hqs_samples(X, TREE, checkpoint=path, **GENERIC), "")],
+    "simulate.checkpoint": [(lambda path: simulate(RandomPolicy(), TIGER, checkpoint=path, **SHORT), "")],
+    "compare_policies.checkpoint": [
+        (lambda path: compare_policies(RANDOM, TIGER, method="monte-carlo", checkpoint=path, **SHORT), "")
+    ],
+    "run_experiment.checkpoint": [
+        (lambda path: run_experiment({"tiger": TIGER}, RANDOM, checkpoint=path, **SHORT), "")
+    ],
+    "read_decisions.path": [(read_decisions, ".csv"), (read_decisions, ".parquet")],
+    "write_teaching_page.path": [(write_teaching_page, ".html")],
     "Hierarchy.from_json.source": [(Hierarchy.from_json, ".json")],
     "Hierarchy.from_newick.source": [(Hierarchy.from_newick, ".nwk")],
     "Hierarchy.to_json.path": [(TREE.to_json, ".json")],

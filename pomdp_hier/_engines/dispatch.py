@@ -122,10 +122,6 @@ def choose_engine(
         items: The items.
         seconds: The estimated time of numpy, if the task is a part of the work.
         kernel: The compiled function; that of the rule by default.
-
-    Raises:
-        ParameterError: The engine is unknown, or numba does not support the task.
-        MissingExtraError: numba was requested and is not installed.
     """
     check_choice("engine", engine, ("auto", "numpy", "numba"))
     if engine == "numpy":

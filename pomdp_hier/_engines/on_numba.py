@@ -16,8 +16,6 @@ import numpy as np
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.task import TIE, Advance, AlwaysDescend, HindsightRule, LookAhead, Stops, Task
 from pomdp_hier._imports import compiling
-from pomdp_hier._text import brief
-from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.dense import DenseAffinity
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean
 from pomdp_hier.features.validation import require_whole
@@ -629,17 +627,9 @@ def _usable_cpus() -> int:
 
 
 def _kernel(task: Task) -> Callable[[Ints, Any, Any], None]:
-    """Return the function that scores items and writes nodes and probabilities.
-
-    Raises:
-        ParameterError: numba does not support the features or the rule.
-    """
-    rule, affinity, enter = task.rule, task.affinity, task.enter_own_singleton
-    if not isinstance(affinity, DenseAffinity) or not isinstance(rule, LookAhead | AlwaysDescend | HindsightRule):
-        raise ParameterError(
-            f"policy: got {brief(rule)} over {type(affinity).__name__}; expected "
-            "a built-in rule over dense features. Use engine='numpy'."
-        )
+    """Return the function that scores items and writes nodes and probabilities."""
+    rule, affinity = cast(LookAhead | AlwaysDescend | HindsightRule, task.rule), cast(DenseAffinity, task.affinity)
+    enter = task.enter_own_singleton
     tree, of = _tree_arrays(task), _similarities(affinity)
     counts, height, n_columns = np.diff(task.hierarchy.child_offsets), int(task.hierarchy.height), affinity.centre.size
     if isinstance(rule, LookAhead) and rule.depth != 1:

@@ -136,9 +136,6 @@ Rule: TypeAlias = LookAhead | AlwaysDescend | SearchRoot | HindsightRule | Stopp
 def as_rule(policy: Any, tie: Tie) -> Rule | None:
     """Return the stopping rule of a policy's name, a rule unchanged, and None for any other policy.
 
-    Raises:
-        ParameterError: The name or the tie rule is unknown.
-
     Example:
         >>> as_rule("optimal", "search")
         LookAhead(depth=None, tie='search')
@@ -173,9 +170,6 @@ def ask(
     Args:
         rule: The rule.
         eta, sizes, rewards, level: See `StoppingRule.descend`.
-
-    Raises:
-        ParameterError: The rule does not return one bool per item.
 
     Example:
         >>> class Undecided:

@@ -74,9 +74,6 @@ class Checkpoint(Generic[Row]):
             key: The `fingerprint` of the run.
             kind: The named tuple of a row; its fields are int, float, str or bytes, and the first one identifies it.
             possible: Returns whether a run can have written a row.
-
-        Raises:
-            CheckpointError: The file belongs to another run, is damaged, is in use, or cannot be opened.
         """
         check_path("checkpoint", path)
         target = Path(os.path.abspath(path))
@@ -92,11 +89,7 @@ class Checkpoint(Generic[Row]):
             yield cls(target, connection, rows)
 
     def append(self, rows: Iterable[Row]) -> None:
-        """Write finished rows to the disk, all or none.
-
-        Raises:
-            CheckpointError: They cannot be written. Earlier rows stay, and the run can be resumed.
-        """
+        """Write finished rows to the disk, all or none."""
         finished = list(rows)
         marks = ", ".join("?" * (1 + len(finished[0]))) if finished else ""
         with _sqlite_errors(self._path), self._connection:
@@ -179,10 +172,6 @@ def fingerprint(policy_version: str | None = None, **parts: Any) -> str:
     Args:
         policy_version: Version of the code of the parts.
         **parts: Data and settings.
-
-    Raises:
-        MissingExtraError: If joblib is not installed.
-        ParameterError: A part cannot be pickled, and there is no ``policy_version``.
 
     Example:
         >>> import numpy as np

@@ -37,9 +37,6 @@ def decoding(
         expected: What the file should be.
         remedy: What to do.
 
-    Raises:
-        PomdpHierError: As ``error``: the decoder raised something.
-
     Example:
         >>> from pomdp_hier.errors import FeatureError
         >>> with decoding("x.gz", FeatureError, "a gzip file"):
@@ -167,11 +164,7 @@ def kind_of(content: bytes) -> Kind:
 
 
 def check_kind(kind: Kind, name: str, error: type[PomdpHierError], wanted: Sequence[str]) -> None:
-    """Raise for a file of an unwanted kind, or with the ending of another kind.
-
-    Raises:
-        PomdpHierError: As ``error``; the message says what the file is and what to do.
-    """
+    """Raise for a file of an unwanted kind, or with the ending of another kind."""
     if kind.name not in wanted:
         raise error(f"{name}: got {kind.what}. {kind.remedy[0].upper()}{kind.remedy[1:]}.")
     ending = file_ending(name)
@@ -191,9 +184,6 @@ def unpacked(content: bytes, name: str, error: type[PomdpHierError], limit: int 
         name: What error texts call it.
         error: What to raise.
         limit: How many bytes may come out of it; by default the memory that is available now.
-
-    Raises:
-        PomdpHierError: As ``error``: the file is damaged, or unpacks to more than the limit.
     """
     if not content.startswith(b"\x1f\x8b"):
         return content
@@ -208,9 +198,6 @@ def unpacked(content: bytes, name: str, error: type[PomdpHierError], limit: int 
 
 def text_of(content: bytes, name: str, error: type[PomdpHierError], limit: int | None = None) -> str:
     """Return the text in a file, decompressed and without a byte order mark.
-
-    Raises:
-        PomdpHierError: As ``error``, for content that is not text in UTF-8: the message says what it is and what to do.
 
     Example:
         >>> from pomdp_hier.errors import ReaderError
@@ -282,11 +269,6 @@ def open_csv(
         name: What error texts call the source.
         delimiter: What parts the cells; by default what the header has most of, comma, semicolon or tab.
         comment: Lines before the header that start so are skipped.
-
-    Raises:
-        PomdpHierError: As ``error``, here or while the rows are read: no header, a row with more or fewer cells than
-            the header, a quote that is not closed, a cell of more than 131,072 characters, bytes that are not UTF-8.
-        ParameterError: The delimiter is not one character.
 
     Example:
         >>> from pomdp_hier.errors import ReaderError

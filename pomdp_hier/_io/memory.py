@@ -55,10 +55,6 @@ def room_for(shape: tuple[int, int], may_use_disk: bool) -> "npt.NDArray[np.floa
     Args:
         shape: Of the table, float64.
         may_use_disk: Whether a file is an answer; it is for features that are one.
-
-    Raises:
-        FeatureError: The folder for temporary files is full: its space is allocated now, because a process that writes
-            to a map of a file on a full disk is ended by the system.
     """
     import numpy as np
 
@@ -85,11 +81,7 @@ def memory_available() -> int:
 
 
 def require_memory(needed: int, limit: int, what: str, error: type[PomdpHierError] = FeatureError) -> None:
-    """Raise if ``needed`` bytes exceed ``limit``.
-
-    Raises:
-        PomdpHierError: As ``error``: they are more; the message says how many.
-    """
+    """Raise if ``needed`` bytes exceed ``limit``."""
     if needed > limit:
         raise error(
             f"{what}: got a declared size of {_readable(needed)}; expected at most {_readable(limit)}, the "
@@ -100,9 +92,6 @@ def require_memory(needed: int, limit: int, what: str, error: type[PomdpHierErro
 
 def held(what: str, values: Any, error: type[PomdpHierError] = ParameterError) -> Any:
     """Return an iterator as a list; objects with a length and files are unchanged.
-
-    Raises:
-        PomdpHierError: As ``error``: it goes on and on, see `gathered`.
 
     Example:
         >>> held("edges", iter([1, 2])), held("edges", (1, 2)), held("edges", 3)
@@ -124,10 +113,6 @@ def gathered(values: Iterator[Any], infinite: Callable[[int], PomdpHierError]) -
     Args:
         values: The iterator.
         infinite: Makes the error for an infinite iterator, from how many values there have been.
-
-    Raises:
-        PomdpHierError: It has given more than 20 million values, or taken half of the memory that was left, and
-            continues.
 
     Example:
         >>> gathered(iter("ab"), lambda n: ParameterError(f"{n} letters, expected a word"))

@@ -7,7 +7,6 @@ import secrets
 import stat
 from pathlib import Path
 
-from pomdp_hier._arguments import check_path
 from pomdp_hier.errors import PomdpHierError, Setting
 
 _drafts: set[str] = set()
@@ -27,9 +26,6 @@ def write_file(path: str | os.PathLike[str], content: str | bytes, *, replace: b
             that ends in ``.gz`` is packed.
         replace: Whether what has this name may be replaced; a link that leads nowhere has a name, too.
 
-    Raises:
-        PomdpHierError: There is something of this name and it may not be replaced, or the file cannot be written.
-
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -38,6 +34,8 @@ def write_file(path: str | os.PathLike[str], content: str | bytes, *, replace: b
         ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
         [('a.txt', 'two')]
     """
+    from pomdp_hier._arguments import check_path  # which loads numpy, that a command may not need
+
     check_path("path", path)
     target = Path(path)
     if isinstance(content, str):
@@ -65,12 +63,7 @@ def remove_drafts() -> None:
 
 
 def _put_in_place(target: Path, content: bytes, replace: bool) -> None:
-    """Write the draft and rename it to the target.
-
-    Raises:
-        FileExistsError: Something has this name and may not be replaced.
-        OSError: The file cannot be written.
-    """
+    """Write the draft and rename it to the target."""
     if not replace and os.path.lexists(target):
         raise FileExistsError
     draft = str(target.with_name(f".{secrets.token_hex(8)}.part"))
@@ -94,11 +87,7 @@ def _put_in_place(target: Path, content: bytes, replace: bool) -> None:
 
 
 def _link(draft: str, target: Path) -> None:
-    """Rename the draft to the target unless that exists, also by another process.
-
-    Raises:
-        FileExistsError: Something has it.
-    """
+    """Rename the draft to the target unless that exists, also by another process."""
     try:
         os.link(draft, target)
     except FileExistsError:

@@ -207,6 +207,7 @@ def build_parser() -> argparse.ArgumentParser:
         command.configure(subparser)
         if subparser.reading_options():
             subparser.add_argument("--help-all", action=_HelpAll)
+            subparser._action_groups.sort(key=lambda group: group.title in inputs.READING_GROUPS)
         named = files.file_arguments(subparser)
         subparser.set_defaults(run=command.run, default=subparser.get_default, files=named)
     return parser

@@ -356,11 +356,7 @@ def _run_policies(options: argparse.Namespace) -> int:
 
 
 def _policy(name: str, tie: Any) -> Any:
-    """Return the policy of a name.
-
-    Raises:
-        ParameterError: There is none.
-    """
+    """Return the policy of a name."""
     if name in _RULES:
         return name
     kind, _, number = name.rpartition("-")

@@ -159,11 +159,7 @@ def uses_unicode(stream: TextIO | None) -> bool:
 
 
 def finish() -> None:
-    """Flush standard output, to notice a full disk or a closed pipe.
-
-    Raises:
-        OSError: Standard output is closed or cannot take it.
-    """
+    """Flush standard output, to notice a full disk or a closed pipe."""
     if sys.stdout is None:
         raise OSError("standard output is closed; expected a stream for the result. Send it to a file: > result.txt")
     sys.stdout.flush()

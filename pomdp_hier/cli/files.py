@@ -58,9 +58,6 @@ def check_apart(options: argparse.Namespace, arguments: list[argparse.Action]) -
     Args:
         options: The values of the command line.
         arguments: Those of the command that name files.
-
-    Raises:
-        ParameterError: Two of them are one file, also by another path, a link, or another case of its letters.
     """
     given = [
         (action.type is output_file, max(action.option_strings, key=len, default=str(action.metavar)), path)
@@ -151,10 +148,6 @@ def check_target(
         force: Whether an existing file may be replaced.
         endings: The allowed endings; None for any.
         option: The name of the option.
-
-    Raises:
-        ParameterError: Its ending is unknown.
-        PomdpHierError: It exists and may not be replaced, or its folder does not exist.
     """
     tabular = endings is _SUFFIXES
     if path == "-" and tabular:
@@ -172,12 +165,7 @@ def check_target(
 
 
 def write_table(path: str, columns: Mapping[str, Sequence[Any]], force: bool) -> None:
-    """Write a table to a file atomically; ``-`` is CSV on standard output.
-
-    Raises:
-        PomdpHierError: The file exists and ``force`` is not given, or it cannot be written.
-        MissingExtraError: The ending is ``.parquet`` and pyarrow is not installed.
-    """
+    """Write a table to a file atomically; ``-`` is CSV on standard output."""
     if path == "-":
         sys.stdout.write(csv_text(columns))
         return

@@ -46,7 +46,7 @@ def _configure_improve(parser: argparse.ArgumentParser) -> None:
         "move,merge,split)",
     )
     wrong = "move the items whose expected share of moves to a wrong place is at most X under the model (default: 0.2)"
-    add("--expected-wrong", type=_share, default=0.2, metavar="X", help=wrong)
+    add("--expected-wrong", type=inputs.share, default=0.2, metavar="X", help=wrong)
     add("--all", action="store_true", help="make also the edits that are not sound, after the others")
     levels = "reject edits that change a node's level (default: where all items have the same level)"
     add("--keep-levels", action=argparse.BooleanOptionalAction, default=None, help=levels)
@@ -145,7 +145,7 @@ def _configure_misfiled(parser: argparse.ArgumentParser) -> None:
         "select the longest list whose expected share of items in the right place is at most X under the model "
         f"(default: 0.1); {console.SIGNALS_HELP}"
     )
-    add("--expected-wrong", type=_share, default=0.1, metavar="X", help=share)
+    add("--expected-wrong", type=inputs.share, default=0.1, metavar="X", help=share)
     inputs.add_count(parser, "--limit", "write N items, selected or not", 100)
     inputs.add_count(parser, "--top", "print N items", 10)
     add("--decided", type=files.input_file, metavar="PATH", help=_DECIDED)
@@ -200,22 +200,6 @@ def _item_lines(row: Mapping[str, Any]) -> Iterator[str]:
 
 def _similar(names: str) -> str:
     return f", beside {names}" if names else ""
-
-
-def _share(text: str) -> float:
-    """Return the argument of an option that is a share.
-
-    Example:
-        >>> _share("0.2")
-        0.2
-    """
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share < 1:
-        raise argparse.ArgumentTypeError(f"got {brief(text)}; expected a number in [0, 1). Pass 0.1 for 10 %.")
-    return share
 
 
 MISFILED = Command(

@@ -1,8 +1,9 @@
 """Common arguments of the commands: features, tree, and settings of the searcher."""
 
 import argparse
+import math
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +90,8 @@ def add_setting_options(
         ties: Whether the command's searchers decide anything.
         weights: Whether the command takes weights of items.
     """
-    add = parser.add_argument
+    group = parser.add_argument_group("the searcher")  # printed after the command's own options
+    add = group.add_argument
     if weights:
         add(
             "--weights",
@@ -97,7 +99,7 @@ def add_setting_options(
             help="the column of FEATURES with the number of searches for each item, such as traffic or sales (in a "
             ".npz an array): scores are means over searches, not over items. It is not a feature",
         )
-    add_similarity(parser)
+    add_similarity(group)
     add(
         "--delta",
         type=_temperature if calibrated else float,
@@ -123,7 +125,7 @@ def add_setting_options(
         add("--policy", default="one-step", metavar="NAME", help=f"how searchers decide: {names} (default: one-step)")
 
 
-def add_similarity(parser: argparse.ArgumentParser) -> None:
+def add_similarity(parser: argparse._ActionsContainer) -> None:
     """Add ``--similarity``."""
     parser.add_argument(
         "--similarity",
@@ -149,35 +151,34 @@ def add_count(parser: argparse.ArgumentParser, option: str, what: str, default: 
 
 
 def count(text: str) -> int:
-    """Return the argument of an option for an integer of at least 0.
-
-    Example:
-        >>> count("3")
-        3
-    """
-    try:
-        number = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"got {brief(text)}; expected an integer of at least 0") from None
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"got {number}; expected an integer of at least 0")
-    return number
+    """Return the argument of an option for an integer of at least 0."""
+    return int(_number(text, int, "an integer of at least 0"))
 
 
 def amount(text: str) -> float:
-    """Return the argument of an option for a number of at least 0.
+    """Return the argument of an option for a number of at least 0."""
+    return _number(text, float, "a number of at least 0")
+
+
+def _number(text: str, convert: Callable[[str], float], expected: str, below: float = math.inf) -> float:
+    """Return the number in a text, from 0 on.
 
     Example:
-        >>> amount("0.5")
-        0.5
+        >>> _number("3", int, "an integer"), _number("0.5", float, "a share", below=1.0)
+        (3, 0.5)
     """
     try:
-        number = float(text)
+        number = convert(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"got {brief(text)}; expected a number of at least 0") from None
-    if not number >= 0:
-        raise argparse.ArgumentTypeError(f"got {text}; expected a number of at least 0")
+        raise argparse.ArgumentTypeError(f"got {brief(text)}; expected {expected}") from None
+    if not 0 <= number < below:
+        raise argparse.ArgumentTypeError(f"got {number:g}; expected {expected}")
     return number
+
+
+def share(text: str) -> float:
+    """Return the argument of an option for a share below 1."""
+    return _number(text, float, "a number in [0, 1). Pass 0.1 for 10 %.", below=1.0)
 
 
 def settings(options: argparse.Namespace, read: "Inputs | None" = None) -> dict[str, Any]:
@@ -193,9 +194,6 @@ def refuse_unused(options: argparse.Namespace, names: Sequence[str], why: str) -
         options: Those of the command line.
         names: The options without effect.
         why: The condition, for the message.
-
-    Raises:
-        ParameterError: One of them is not at its default.
     """
     for name in names:
         if hasattr(options, name) and getattr(options, name) != options.default(name):
@@ -203,12 +201,7 @@ def refuse_unused(options: argparse.Namespace, names: Sequence[str], why: str) -
 
 
 def check_out(options: argparse.Namespace, **endings: Any) -> None:
-    """Raise for an ``--out`` that cannot be written, or ``--force`` without it; see `files.check_target`.
-
-    Raises:
-        ParameterError: Its ending is unknown, or there is nothing to replace.
-        PomdpHierError: It exists and may not be replaced, or its folder does not exist.
-    """
+    """Raise for an ``--out`` that cannot be written, or ``--force`` without it; see `files.check_target`."""
     if options.out is None:
         refuse_unused(options, ("force",), "without --out")
     else:
@@ -252,12 +245,7 @@ class Inputs:
 
 
 def read_inputs(options: argparse.Namespace) -> Inputs:
-    """Return the features in item order, the tree, and the kind of join.
-
-    Raises:
-        PomdpHierError: A file cannot be read, or features and tree do not match.
-        ParameterError: Both are standard input, or features and tree are given the other way round.
-    """
+    """Return the features in item order, the tree, and the kind of join."""
     if options.features == options.tree == "-":
         raise ParameterError(
             "FEATURES and TREE: got - for both; expected standard input for one. Give the other as a file."

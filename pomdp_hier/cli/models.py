@@ -305,11 +305,7 @@ def _bounds_values(bounds: "VerifiedBounds") -> dict[str, Any]:
 
 
 def _belief(text: str, states: dict[str, Any]) -> dict[Any, Any]:
-    """Return the belief of an option, with the problem's own states for their names.
-
-    Raises:
-        ParameterError: The text is not a JSON object.
-    """
+    """Return the belief of an option, with the problem's own states for their names."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):
@@ -320,11 +316,7 @@ def _belief(text: str, states: dict[str, Any]) -> dict[Any, Any]:
 
 
 def _read_certificate(path: str) -> Any:
-    """Return the content of a JSON file.
-
-    Raises:
-        CertificateError: It is not JSON.
-    """
+    """Return the content of a JSON file."""
     content = Path(path).read_bytes()
     with decoding(path, CertificateError, "the JSON of a certificate", "Write it again with pomdp-hier solve"):
         return json.loads(content)

@@ -54,11 +54,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read_recorded(options: argparse.Namespace, path: str, tree: "Hierarchy") -> "Searches":
-    """Return the searches in a file, joined to the tree.
-
-    Raises:
-        ReaderError: The file cannot be read or joined.
-    """
+    """Return the searches in a file, joined to the tree."""
     from pomdp_hier.searches import read_searches
 
     links = None if options.links is None else tree_formats.read_bytes(options.links, "a table of links")
@@ -76,11 +72,7 @@ def read_recorded(options: argparse.Namespace, path: str, tree: "Hierarchy") -> 
 
 
 def check_inputs(options: argparse.Namespace) -> None:
-    """Raise if several files are standard input.
-
-    Raises:
-        ParameterError: They are.
-    """
+    """Raise if several files are standard input."""
     if [options.features, options.tree, options.searches, options.links].count("-") > 1:
         raise ParameterError(
             "FEATURES, TREE, SEARCHES and --links: got - for several; expected standard input for one. Give the others "
@@ -89,11 +81,7 @@ def check_inputs(options: argparse.Namespace) -> None:
 
 
 def refuse_reading_options(options: argparse.Namespace, why: str) -> None:
-    """Raise for reading options of searches without searches.
-
-    Raises:
-        ParameterError: One of them is given.
-    """
+    """Raise for reading options of searches without searches."""
     inputs.refuse_unused(options, _READING, why)
 
 

@@ -156,12 +156,7 @@ class TreeFile:
 
 
 def read_tree(options: argparse.Namespace) -> "Hierarchy":
-    """Return the hierarchy in the file ``options.tree``; ``-`` is standard input.
-
-    Raises:
-        HierarchyError: The file cannot be read, or is not a tree; the message starts with its name.
-        ParameterError: An option has no effect on the format.
-    """
+    """Return the hierarchy in the file ``options.tree``; ``-`` is standard input."""
     return read_tree_file(options).tree
 
 
@@ -172,10 +167,6 @@ def read_tree_file(options: argparse.Namespace, n_rows: int | None = None) -> Tr
         options: Those of `add_tree_options`.
         n_rows: The number of feature rows, if it is known. It decides whether a number without children in a table of
             edges or parents is an item or an empty category.
-
-    Raises:
-        HierarchyError: As `read_tree`.
-        ParameterError: As `read_tree`.
     """
     content = tree_bytes(options)
     kind, form = recognised(content, options)
@@ -199,10 +190,6 @@ def read_names(path: str | None, columns: Sequence[str] | None = None) -> dict[s
     Args:
         path: The table.
         columns: The names of its columns of ids and of names.
-
-    Raises:
-        ReaderError: The file cannot be read, or has no such columns.
-        ParameterError: The columns are not two.
     """
     if path is None:
         if columns is not None:
@@ -244,11 +231,7 @@ def _name_columns(header: Sequence[str], path: str, columns: Sequence[str] | Non
 
 
 def written_endings(options: argparse.Namespace) -> tuple[str, ...]:
-    """Return the endings that a changed tree may be written with: JSON, and that of the tree's file.
-
-    Raises:
-        ReaderError: The target has the ending of the tree's file, and that format cannot be written back.
-    """
+    """Return the endings that a changed tree may be written with: JSON, and that of the tree's file."""
     from pomdp_hier.hierarchy.writing_back import FORMATS
 
     given = file_ending(options.tree) if options.tree != "-" else ""
@@ -265,11 +248,7 @@ def written_endings(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def written_like_source(tree: "Hierarchy", options: argparse.Namespace, target: str) -> str:
-    """Return a changed tree as text: in the format of its source for the same ending, else as JSON.
-
-    Raises:
-        HierarchyError: The format cannot hold the tree.
-    """
+    """Return a changed tree as text: in the format of its source for the same ending, else as JSON."""
     from pomdp_hier.hierarchy.writing_back import written_like
 
     if options.tree == "-" or file_ending(target) == ".json":
@@ -303,9 +282,6 @@ def _arguments(options: argparse.Namespace, form: str, *others: str, without: Se
         form: The format.
         others: Options that are used besides.
         without: Arguments that this kind of file has no use for.
-
-    Raises:
-        ParameterError: An option is given that has no meaning for the format.
     """
     used = {argument: option for argument, option in _FORMATS[form].items() if argument not in without}
     given = {option for option in OF_TREES if getattr(options, option) != options.default(option)}

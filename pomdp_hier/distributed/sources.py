@@ -57,10 +57,6 @@ def as_source(features: Any, id_column: str | None = None, weight_column: str | 
             the files of a folder follow one another by name, numbers in the names by their value (2 before 10).
         id_column: The Parquet column of ids, by default the one called ``id``, ``item`` or ``item_id``.
         weight_column: The Parquet column of weights, which is not a feature.
-
-    Raises:
-        FeatureError: For anything else, and for files that do not fit together.
-        MissingExtraError: For Parquet without pyarrow.
     """
     if isinstance(features, str | os.PathLike):
         check_path("X", features)
@@ -107,11 +103,7 @@ def _by_number(path: Path) -> list[tuple[bool, int, str]]:
 
 
 def common_type(dtypes: Sequence[np.dtype[Any]], name: str) -> np.dtype[Any]:
-    """Return float32 if all dtypes are float32, else float64.
-
-    Raises:
-        FeatureError: If one is not real.
-    """
+    """Return float32 if all dtypes are float32, else float64."""
     for dtype in dtypes:
         if dtype.kind not in "fiub":
             raise FeatureError(f"{name}: got dtype {dtype}; expected real numbers. Convert them with astype(float).")

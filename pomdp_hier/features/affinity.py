@@ -224,10 +224,6 @@ def affinity(
             :class:`~pomdp_hier.features.similarity.ClusterView`.
         compiled: Whether numba may compute the sums over dense features, with bit-for-bit identical results.
 
-    Raises:
-        FeatureError: For features that cannot be used; the message names rows.
-        ParameterError: For an unknown similarity.
-
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [3, 2]], 3, singletons=True)
         >>> close = affinity([[0.0, 1.0], [0.0, 2.0], [3.0, 0.0]], tree)
@@ -317,11 +313,7 @@ class CustomAffinity:
         return _CustomBatch(self, items)
 
     def ask(self, items: Ints, node: int, members: Ints, inside: Bools) -> Floats:
-        """Return the similarities of the items to one cluster ``[m]``.
-
-        Raises:
-            FeatureError: It returns anything but one finite number per item.
-        """
+        """Return the similarities of the items to one cluster ``[m]``."""
         require_whole(self.features)
         view = ClusterView(node, members, inside, self.features)
         given = self.similarity(self.features[items], view)

@@ -268,11 +268,7 @@ class DenseBatch:
 
 
 def refuse_large(largest: float) -> None:
-    """Raise if the largest absolute value of the features is too large for distances.
-
-    Raises:
-        FeatureError: They are.
-    """
+    """Raise if the largest absolute value of the features is too large for distances."""
     if largest > LARGEST:
         raise FeatureError(
             f"the features: got {largest:.3g} in absolute value, whose square overflows; expected smaller values. "

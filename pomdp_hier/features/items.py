@@ -137,9 +137,6 @@ def join_rows(
         surplus: ``"error"``, or ``"drop"`` to leave out feature rows without an item.
         sep: As for `match_ids`.
 
-    Raises:
-        FeatureError: Ids are missing, surplus or on several rows; the message lists them.
-
     Example:
         >>> join_rows(["b", "a"], ["a", "b"]).tolist()
         [1, 0]
@@ -158,11 +155,7 @@ def join_rows(
 
 
 def rows_by_id(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], sep: str | None = None) -> Ints | None:
-    """Return the feature row of each item; None if the items are numbered and no row has such an id.
-
-    Raises:
-        FeatureError: As `join_rows`.
-    """
+    """Return the feature row of each item; None if the items are numbered and no row has such an id."""
     if are_row_numbers(item_ids) and (match_ids(row_ids, item_ids).rows < 0).all():
         return None
     return join_rows(row_ids, item_ids, sep=sep)
@@ -223,10 +216,6 @@ def item_features(X: Any, hierarchy: FlatTree, similarity: Similarity = "cosine"
         X: Features ``[N, D]``, similarities ``[N, N]`` for ``"precomputed"``, a frame, or a `FeatureTable`.
         hierarchy: The tree over the N items.
         similarity: What they are for.
-
-    Raises:
-        FeatureError: For features that cannot be used, or ids that do not match the items'.
-        ParameterError: For an unknown similarity, or a tree in the features' place.
 
     Example:
         >>> import numpy as np

@@ -146,11 +146,7 @@ def _opened(path: str | Path | IO[bytes]) -> IO[bytes]:
 
 
 def _recognised(stream: IO[bytes], name: str, limit: int) -> tuple[IO[bytes], str]:
-    """Return the decompressed stream, and the kind of feature file.
-
-    Raises:
-        FeatureError: It is none, or not what the ending of its name says.
-    """
+    """Return the decompressed stream, and the kind of feature file."""
     kind = kind_of(_start(stream))
     if kind.name == "gzip":
         stream = io.BytesIO(unpacked(stream.read(), name, FeatureError, limit))
@@ -347,11 +343,7 @@ def from_arrow(
     tfidf: Mapping[str, Any] | None = None,
     memory: int | None = None,
 ) -> FeatureTable:
-    """Return the features in a pyarrow table; the arguments are those of `read_frame`.
-
-    Raises:
-        FeatureError: As `read_frame`.
-    """
+    """Return the features in a pyarrow table; the arguments are those of `read_frame`."""
     limit = memory_available() if memory is None else memory
     refuse_doubled(table.column_names, name)
     if text is None and embedding is None:
@@ -372,11 +364,7 @@ def read_text_columns(
     text: str | Sequence[str],
     tfidf: Mapping[str, Any] | None = None,
 ) -> FeatureTable:
-    """Return the TF-IDF of columns of delimited text with a header.
-
-    Raises:
-        FeatureError: The text is not a table in UTF-8, or has no such column.
-    """
+    """Return the TF-IDF of columns of delimited text with a header."""
     table = open_csv(stream, FeatureError, name=name)
     position = id_position(table.columns, name, id_column)
     wanted = _names(text)

@@ -35,11 +35,7 @@ _quietly = partial(warnings.catch_warnings, action="ignore")  # headers of Pytho
 
 
 def read_npy(stream: IO[bytes], name: str, limit: int) -> Any:
-    """Return the array in a ``.npy`` stream, memory-mapped if it needs more than half of ``limit`` bytes.
-
-    Raises:
-        FeatureError: The file is cut off, holds Python objects, or claims more than ``limit`` bytes.
-    """
+    """Return the array in a ``.npy`` stream, memory-mapped if it needs more than half of ``limit`` bytes."""
     length = stream.seek(0, os.SEEK_END)
     stream.seek(0)
     if isinstance(stream, io.BufferedReader) and length > limit // 2:
@@ -51,12 +47,7 @@ def read_npy(stream: IO[bytes], name: str, limit: int) -> Any:
 
 
 def read_npz(stream: IO[bytes], name: str, key: str | None, limit: int) -> Any:
-    """Return the matrix in a ``.npz`` stream: CSR, or the array ``key``, ``X`` or the only one.
-
-    Raises:
-        FeatureError: The archive is damaged, does not say which array to take, or claims more than
-            ``limit`` bytes.
-    """
+    """Return the matrix in a ``.npz`` stream: CSR, or the array ``key``, ``X`` or the only one."""
     with decoding(name, FeatureError, "a whole .npz archive"), zipfile.ZipFile(stream) as archive:
         return _matrix(archive, name, key, limit)
 
@@ -183,12 +174,7 @@ ID_NAMES = frozenset({"id", "item", "item_id", "__index_level_0__"})  # the last
 def read_delimited(
     stream: IO[bytes], name: str, id_column: str | None
 ) -> tuple[Floats, tuple[str, ...] | None, tuple[str, ...]]:
-    """Return the matrix, the ids if there is an id column, and the names of the other columns.
-
-    Raises:
-        FeatureError: The text is not UTF-8 or not a table of numbers under a header; the message names the
-            line.
-    """
+    """Return the matrix, the ids if there is an id column, and the names of the other columns."""
     table = open_csv(stream, FeatureError, name=name)
     columns = table.columns
     if all(_is_number(cell) for cell in columns):
@@ -211,22 +197,14 @@ def read_delimited(
 
 
 def id_position(columns: list[str], name: str, id_column: str | None) -> int | None:
-    """Return the position of the column of ids: the named one, or the first with a usual name.
-
-    Raises:
-        FeatureError: The named column is missing, or there are several.
-    """
+    """Return the position of the column of ids: the named one, or the first with a usual name."""
     if id_column is None:
         return next((k for k, column in enumerate(columns) if column.strip().lower() in ID_NAMES), None)
     return column_position(columns, name, id_column)
 
 
 def column_position(columns: list[str], name: str, column: str) -> int:
-    """Return the position of a column.
-
-    Raises:
-        FeatureError: There is none, or there are several.
-    """
+    """Return the position of a column."""
     if columns.count(column) == 1:
         return columns.index(column)
     listed = ", ".join(columns[:10]) + (" and more" if len(columns) > 10 else "")
@@ -235,11 +213,7 @@ def column_position(columns: list[str], name: str, column: str) -> int:
 
 
 def read_weights(stream: IO[bytes], kind: str, name: str, column: str, limit: int) -> Floats:
-    """Return a column of a table, or an array of a ``.npz``, as the weights of its rows ``[N]``.
-
-    Raises:
-        FeatureError: There is no such column, or it is not a column of numbers.
-    """
+    """Return a column of a table, or an array of a ``.npz``, as the weights of its rows ``[N]``."""
     expected = "expected a number of searches for each row"
     if kind == "npy":
         raise FeatureError(f"{name}: got no named columns. Leave this out: ", Setting("weight_column", column))
@@ -296,23 +270,12 @@ def _bad_cell(name: str, line: int, cells: list[str], columns: list[str], positi
 def read_parquet(
     stream: IO[bytes], name: str, id_column: str | None, limit: int
 ) -> tuple[NDArray[np.generic], tuple[Hashable, ...] | None, tuple[str, ...]]:
-    """Return the matrix, the ids if there is an id column, and the names of the other columns.
-
-    Raises:
-        FeatureError: The file is damaged, claims more than ``limit`` bytes, or has a column that is no
-            number.
-        MissingExtraError: Pyarrow is not installed.
-    """
+    """Return the matrix, the ids if there is an id column, and the names of the other columns."""
     return from_table(open_table(stream, name, id_column, limit), name, id_column)
 
 
 def open_table(stream: IO[bytes], name: str, id_column: str | None, limit: int, wanted: Sequence[str] = ()) -> Any:
-    """Return the file as a pyarrow table: all columns, or the ids and the wanted ones.
-
-    Raises:
-        FeatureError: The file is damaged, claims more than ``limit`` bytes, or has no such column.
-        MissingExtraError: Pyarrow is not installed.
-    """
+    """Return the file as a pyarrow table: all columns, or the ids and the wanted ones."""
     pq = from_extra("frames", "pyarrow.parquet", f"{name} is a Parquet file, which needs pyarrow")
     with decoding(name, FeatureError, "a whole Parquet file"):
         file = pq.ParquetFile(stream)
@@ -326,11 +289,7 @@ def open_table(stream: IO[bytes], name: str, id_column: str | None, limit: int, 
 
 
 def refuse_doubled(columns: Sequence[str], name: str) -> None:
-    """Raise if two columns have the same name.
-
-    Raises:
-        FeatureError: Two columns have one name.
-    """
+    """Raise if two columns have the same name."""
     for column, count in Counter(columns).items():
         if count > 1:
             raise FeatureError(
@@ -339,11 +298,7 @@ def refuse_doubled(columns: Sequence[str], name: str) -> None:
 
 
 def id_cells(column: Any, name: str, label: str) -> tuple[Hashable, ...]:
-    """Return the ids in a column of a pyarrow table.
-
-    Raises:
-        FeatureError: They are lists or records, or dates that Python has no value for.
-    """
+    """Return the ids in a column of a pyarrow table."""
     what, expected = f"{name}, column {brief(label)} of {column.type}", "ids"
     with decoding(what, FeatureError, expected, "Write the ids as text or integers"):
         ids = tuple(column.to_pylist())

@@ -176,9 +176,6 @@ def as_similarity(similarity: Similarity) -> BuiltIn | CustomSimilarity:
     A callable takes the rows of the compared items, ``[m, D]``, and a :class:`ClusterView`, and returns their ``m``
     similarities to that cluster.
 
-    Raises:
-        ParameterError: For an unknown name, or something that is neither.
-
     Example:
         >>> as_similarity("cosine")
         Cosine(leave_out=True, own_singleton=1.0)

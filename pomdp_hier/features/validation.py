@@ -33,9 +33,6 @@ def require_whole(table: Features) -> None:
 
     Args:
         table: A memory map, any view of one, or a table that lies in memory.
-
-    Raises:
-        FeatureError: The file was cut while it was in use.
     """
     whole, below = None, table
     while isinstance(below, np.ndarray):
@@ -68,9 +65,6 @@ def check_features(
         name: What error texts call the features, such as their file.
         ids: What the rows are called in error texts; by default their numbers.
 
-    Raises:
-        FeatureError: For another number of rows, no column, something else than real numbers, NaN or infinity.
-
     Example:
         >>> check_features([[1, 2], [3, 4]], 2)
         array([[1., 2.],
@@ -83,11 +77,7 @@ def check_features(
 
 
 def check_shape(shape: tuple[int, int], n_items: int) -> None:
-    """Raise unless features of this shape have one row per item, and a column.
-
-    Raises:
-        FeatureError: They have not.
-    """
+    """Raise unless features of this shape have one row per item, and a column."""
     rows, columns = shape
     if rows != n_items:
         raise FeatureError(
@@ -101,11 +91,7 @@ def check_shape(shape: tuple[int, int], n_items: int) -> None:
 def refuse_non_finite(
     rows: npt.NDArray[np.intp], name: str = "the features", ids: Sequence[Hashable] | None = None, what: str = "numbers"
 ) -> None:
-    """Raise if rows with non-finite values are given.
-
-    Raises:
-        FeatureError: There are; the message names the rows.
-    """
+    """Raise if rows with non-finite values are given."""
     if len(rows):
         counting = "" if ids is not None else ", counted from 0"
         raise FeatureError(
@@ -118,9 +104,6 @@ def check_similarity_matrix(
     matrix: Any, n_items: int, *, name: str = "the features", ids: Sequence[Hashable] | None = None
 ) -> Features:
     """Return a checked precomputed similarity matrix ``[N, N]``; its diagonal is not used.
-
-    Raises:
-        FeatureError: For another shape, or a value off the diagonal that is not finite.
 
     Example:
         >>> check_similarity_matrix([[float("nan"), 0.5], [0.5, float("nan")]], 2).shape
@@ -169,9 +152,6 @@ def check_compressed(indptr: Any, indices: Any, n_values: int, shape: tuple[int,
         indices: The column of each value.
         n_values: How many values there are.
         shape: ``(N, D)``; of a CSC matrix, the other way round.
-
-    Raises:
-        FeatureError: They would lead past the end of an array, or to columns that are not there.
 
     Example:
         >>> check_compressed([0, 2, 1, 2], [0, 1], 2, (3, 2))

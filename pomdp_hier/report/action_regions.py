@@ -107,9 +107,6 @@ def _corners(problem: POMDP, states: Sequence[Any] | None, between: Sequence[Any
 def corner_beliefs(between: Any, states: Sequence[Any], counts: tuple[int, ...]) -> list[Belief]:
     """Return beliefs over the states, each given as a belief or as a list of probabilities.
 
-    Raises:
-        ParameterError: There are more or fewer, one is not over these states, or all are equal.
-
     Example:
         >>> corner_beliefs([{"a": 1}, [0.5, 0.5]], "ab", (2,))
         [Belief({'a': 1}), Belief({'a': 0.5, 'b': 0.5})]

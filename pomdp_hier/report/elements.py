@@ -92,9 +92,6 @@ def script_data(value: Any) -> Html:
     Example:
         >>> script_data(["</script>", "a&b"])
         '["\\u003c/script>","a&b"]'
-
-    Raises:
-        ValueError: A number is NaN or infinite, which JSON does not have.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Html(text.replace("<", "\\u003c"))
@@ -132,11 +129,7 @@ TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, math.sqrt(3) / 2]])
 
 
 def finite_numbers(name: str, values: Any, count: int | None = None) -> Floats:
-    """Return the values as an array of ``count``, or at least one, finite numbers.
-
-    Raises:
-        ParameterError: They are not.
-    """
+    """Return the values as an array of ``count``, or at least one, finite numbers."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -150,11 +143,7 @@ def finite_numbers(name: str, values: Any, count: int | None = None) -> Floats:
 
 
 def new_axes(ax: "Axes | None", *, width: float = 6.4, height: float = 4.0) -> "Axes":
-    """Return the axes given, or those of a new figure (inches), without the frame's upper and right lines.
-
-    Raises:
-        MissingExtraError: Matplotlib is not installed.
-    """
+    """Return the axes given, or those of a new figure (inches), without the frame's upper and right lines."""
     if ax is None:
         figures = from_extra("plot", "matplotlib.figure", "figures need matplotlib")
         # A Figure of its own, not pyplot's: nothing is registered globally, so nothing has to be closed.

@@ -262,10 +262,6 @@ def draw_level_success(
         levels: ``[L]``, the levels' numbers, from 0 (the root) by default.
         ax: Where to draw; a new figure by default.
 
-    Raises:
-        ParameterError: The three are not of one length, or are not finite numbers.
-        MissingExtraError: Matplotlib is not installed.
-
     Example:
         >>> ax = draw_level_success([1, 0.8, 0.5], [0, 0.2, 0.3], [0, 0, 0.2])
         >>> ax.get_ylabel()

@@ -10,7 +10,7 @@ import pytest
 from pomdp_hier import compare_updaters, fit_delta, load_features, predicted_and_observed, read_searches
 from pomdp_hier.analysis import appraise, compare, compare_search_policies, suggest_moves
 from pomdp_hier.analysis.levels import best_cut, score_by_levels
-from pomdp_hier.cli import build_parser, main
+from pomdp_hier.cli import _COMMANDS, build_parser, main
 from pomdp_hier.cli.console import as_option
 from pomdp_hier.distributed import evaluate_distributed
 from pomdp_hier.errors import Setting
@@ -209,6 +209,24 @@ def test_an_option_is_called_as_the_parameter_that_it_sets(command):
     reading = {option.dest for option in parser.reading_options()}
     dests = {option.dest for option in parser._actions if option.option_strings} - reading - LINE_ONLY
     assert {dest for dest in dests if OTHERWISE.get((command, dest), dest) not in as_options | parameters} == set()
+
+
+@pytest.mark.parametrize("command", [command.name for command in _COMMANDS])
+def test_help_has_the_options_of_the_command_first(command, capsys):
+    assert main([command, "--help"]) == 0
+    out = capsys.readouterr().out
+    if "the searcher:" in out:
+        assert (
+            out.index("\noptions:") < out.index("\n  --quiet") < out.index("the searcher:") < out.index("\n  --delta")
+        )
+    if "--help-all" in out:
+        assert main([command, "--help-all"]) == 0
+        whole = capsys.readouterr().out
+        assert whole.index("\nexamples:") > whole.index("\nreading TREE:") > whole.index("\n  --help-all")
+        assert out.splitlines()[-3:] == whole.splitlines()[-3:]
+        assert "the searcher:" not in whole[whole.index("\nreading") :]
+    else:
+        assert "reading" not in out
 
 
 def test_help_leaves_the_reading_options_to_help_all(capsys):
