@@ -5,7 +5,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._io.writing import write_file
-from pomdp_hier._text import brief
 from pomdp_hier.cli import console, files, inputs, trees
 from pomdp_hier.cli.console import Command
 
