@@ -9,14 +9,17 @@ __all__ = ["EXERCISES", "check"]
 
 
 class Exercise(NamedTuple):
-    """The correct answer, and a hint per common wrong one."""
+    """The correct answer, a hint per common wrong one, and the steps to the answer, for any other."""
 
     right: F | float
     hints: Mapping[F | float, str]
-    otherwise: str = "Write down each term before you add them up."
+    steps: tuple[str, ...]
 
 
-_BAYES = "Write the numerator of Bayes' rule for each state, then divide by their sum."
+_ANY = 5e-4  # an answer is right to three decimals
+_NEAR = 0.02
+_LAST = "The solution is below this cell."
+_given: dict[str, list[str]] = {}  # the hints that each exercise has given
 
 EXERCISES = {
     "1.1": Exercise(
@@ -26,7 +29,10 @@ EXERCISES = {
             F(2, 3): "That is the belief that the item is NOT there.",
             1: "It was certain at the root; descending may take the wrong branch.",
         },
-        _BAYES,
+        (
+            "Write the numerator of Bayes' rule for each of <c1,1> and <c1,0>, then divide by their sum.",
+            "The numerators are eta^2 b for <c1,1> and eta (1 - eta b) for <c1,0>, with b = 1.",
+        ),
     ),
     "1.2": Exercise(
         0,
@@ -35,6 +41,10 @@ EXERCISES = {
             F(1, 2): "Both of the two steps can fail: the move (eta) and the belief about it (eta again).",
             -1: "Sum over both shelves: each is reached with probability 1/2.",
         },
+        (
+            "For each shelf, multiply the probability to come there, the belief there and r + 1. Add both, and subtract 1.",
+            "Each shelf gives 1/2 * 1/2 * 2.",
+        ),
     ),
     "1.3": Exercise(
         F(9, 41),
@@ -43,7 +53,10 @@ EXERCISES = {
             F(1, 9): "The searcher has to reach the shelf (eta), and the item has to be there (eta again).",
             F(50, 41): "That is r + 1.",
         },
-        "Set eta^2 (r + 1) + (1 - eta)^2 (r + 1) - 1 equal to 0.",
+        (
+            "Set eta^2 (r + 1) + (1 - eta)^2 (r + 1) - 1 equal to the value of searching, 0.",
+            "Then (0.81 + 0.01)(r + 1) = 1.",
+        ),
     ),
     "2.1": Exercise(
         F(1, 3),
@@ -52,7 +65,10 @@ EXERCISES = {
             F(2, 3): "That would be correct if the item were certain to be below: multiply by b.",
             F(4, 9): "That is eta^2; b is missing, and the division by the evidence.",
         },
-        _BAYES,
+        (
+            "Write the numerator of Bayes' rule for each of <c',1> and <c',0>, then divide by their sum.",
+            "The numerators are eta^2 b and eta (1 - eta b), and their sum is eta.",
+        ),
     ),
     "2.2": Exercise(
         F(2, 3),
@@ -60,6 +76,10 @@ EXERCISES = {
             F(1, 3): "That is the posterior. The evidence adds the numerators of both states, and b drops out.",
             F(2, 9): "That is the numerator for <c',1> alone; add the one for <c',0>.",
         },
+        (
+            "The probability is the sum of the two numerators of exercise 2.1.",
+            "The numerators are 2/9 and 4/9.",
+        ),
     ),
     "2.3": Exercise(
         F(1, 4),
@@ -67,6 +87,10 @@ EXERCISES = {
             F(23, 12): "Multiply the three, rather than add them.",
             F(1, 16): "Each step multiplies by eta, not by eta squared: the evidence divides one of them out.",
         },
+        (
+            "Each step multiplies the belief by its guidance.",
+            "It is 1/2 * 2/3 * 3/4.",
+        ),
     ),
     "3.1": Exercise(
         0.8347,
@@ -75,7 +99,10 @@ EXERCISES = {
             0.1653: "That is the loss; subtract it from 1.",
             0.284: "That is exp(1/4) - 1; divide it by e - 1 and subtract it from 1.",
         },
-        "Put |c|/N = 3/12 into the formula of the reward.",
+        (
+            "Put |c|/N = 3/12 into the formula of the reward.",
+            "The exponential of 0.25 is 1.2840, and e - 1 is 1.7183.",
+        ),
     ),
     "3.2": Exercise(
         F(7, 25),
@@ -85,20 +112,34 @@ EXERCISES = {
             F(3, 5): "That is the belief in the other child.",
             F(2, 5): "That would be correct if the item were certain to be below node 20.",
         },
-        "By the last notebook the belief is multiplied by the guidance at each step.",
+        (
+            "By the last notebook the belief is multiplied by the guidance at each step.",
+            "It is 0.7 * 0.4: below node 17 is an only child, with a guidance of 1.",
+        ),
     ),
     "3.3": Exercise(
         0.1529,
-        {1.8347: "That is the loss of the one item. HQS is the mean over twelve.", 0.0696: "The value of a lost item is -1, not 0."},
+        {
+            1.8347: "That is the loss of the one item. HQS is the mean over twelve.",
+            0.0696: "The value of a lost item is -1, not 0.",
+        },
+        (
+            "HQS is the mean over twelve items. One value falls from the reward of exercise 3.1 to -1.",
+            "It is (0.8347 + 1) / 12.",
+        ),
     ),
     "4.1": Exercise(
         F(18, 25),
         {
             F(17, 10): "Multiply the two, rather than add them.",
             F(4, 5): "That would be correct if the item were certain to be below the first node.",
-            F(81, 100) * F(16, 25): "Each step multiplies by the guidance once: the evidence divides the other one out.",
+            F(81, 100)
+            * F(16, 25): "Each step multiplies by the guidance once: the evidence divides the other one out.",
         },
-        _BAYES,
+        (
+            "By notebook 2 the belief is multiplied by the guidance at each step.",
+            "It is 0.9 * 0.8.",
+        ),
     ),
     "4.2": Exercise(
         -0.0061,
@@ -107,6 +148,10 @@ EXERCISES = {
             -0.0110: "The other child, reached with probability 0.05, can hold the item as well.",
             0.9939: "Subtract 1, the cost of a failed search.",
         },
+        (
+            "Q = eta^2 (r1 + 1) + (1 - eta)^2 (r2 + 1) - 1, with b = 1: which reward belongs to the hub?",
+            "It is 0.9025 * 1.0958 + 0.0025 * 1.9625 - 1.",
+        ),
     ),
     "4.3": Exercise(
         0,
@@ -114,6 +159,10 @@ EXERCISES = {
             -1: "That is the value of descending. The hindsight policy need not descend.",
             1: "The value is near 1 only for an item found in a singleton; this one is never reached.",
         },
+        (
+            "The hindsight policy knows where a descent leads, and takes the better of searching here and descending.",
+            "At the root the cluster is everything: what is its reward?",
+        ),
     ),
     "5.1": Exercise(
         F(289, 298),
@@ -122,7 +171,10 @@ EXERCISES = {
             F(289, 400): "That is the numerator, 0.85 squared. Divide by the sum of both numerators.",
             F(9, 298): "That is the probability of the tiger on the right.",
         },
-        _BAYES,
+        (
+            "Write the numerator of Bayes' rule for each door after both sounds, then divide by their sum.",
+            "The numerators are 0.85^2 and 0.15^2; the uniform belief cancels.",
+        ),
     ),
     "5.2": Exercise(
         F(-13, 2),
@@ -131,6 +183,10 @@ EXERCISES = {
             F(17, 2): "Subtract the cost if the tiger is on the right.",
             -15: "Add the reward if the tiger is on the left.",
         },
+        (
+            "Weight the reward of each state by its probability: 10 for the tiger on the left, -100 for the right.",
+            "It is 0.85 * 10 - 0.15 * 100.",
+        ),
     ),
     "5.3": Exercise(
         F(9, 10),
@@ -138,12 +194,18 @@ EXERCISES = {
             F(10, 11): "There the value of opening is 0. The value of listening is -1, so that less is sufficient.",
             F(1, 10): "That is the probability of the tiger on the right.",
         },
-        "Set 10 p - 100 (1 - p) equal to -1.",
+        (
+            "Set 10 p - 100 (1 - p) equal to -1, the reward of listening.",
+            "Then 110 p = 99.",
+        ),
     ),
     "6.1": Exercise(
         0.6225,
         {0.5: "That would be the linear reward, 1 - |c|/N.", 0.3775: "That is the loss; subtract it from 1."},
-        "Put |c|/N = 1/2 into 1 - (exp(|c|/N) - 1) / (e - 1).",
+        (
+            "Put |c|/N = 1/2 into 1 - (exp(|c|/N) - 1) / (e - 1).",
+            "The exponential of 0.5 is 1.6487, and e - 1 is 1.7183.",
+        ),
     ),
     "6.2": Exercise(
         F(3, 10),
@@ -152,7 +214,10 @@ EXERCISES = {
             F(1, 2): "That would be correct if the item were certain to be below the first node.",
             F(9, 100): "Each step multiplies by the guidance once: the evidence divides the other one out.",
         },
-        _BAYES,
+        (
+            "By notebook 2 the belief is multiplied by the guidance at each step.",
+            "It is 0.6 * 0.5.",
+        ),
     ),
     "6.3": Exercise(
         -0.5413,
@@ -161,6 +226,10 @@ EXERCISES = {
             -0.8853: "Each of the four children can be reached: add all four terms.",
             0.4587: "Subtract 1, the cost of a failed search.",
         },
+        (
+            "Add for each child: the probability to come there, the belief there, and r + 1. Then subtract 1.",
+            "It is 4 * 1/16 * (r + 1) - 1, with the reward r of a cluster of a quarter, 0.8347.",
+        ),
     ),
     "7.1": Exercise(
         8.5 / (1 - 0.95**2),
@@ -169,7 +238,10 @@ EXERCISES = {
             9 / (1 - 0.95**2): "The door is opened a step later: discount the 10.",
             200.0: "Listening costs 1 every other step.",
         },
-        "Let v be the value before listening: v = -1 + 0.95 * 10 + 0.95^2 v.",
+        (
+            "Let v be the value before listening: v = -1 + 0.95 * 10 + 0.95^2 v.",
+            "Then v = 8.5 / (1 - 0.9025).",
+        ),
     ),
     "7.2": Exercise(
         F(1, 2),
@@ -177,7 +249,10 @@ EXERCISES = {
             F(17, 20): "That is after the first sound. The second is evidence against it.",
             F(289, 298): "That is after two sounds from the same side.",
         },
-        _BAYES,
+        (
+            "Write the numerator of Bayes' rule for each door after both sounds, then divide by their sum.",
+            "The numerators are 0.85 * 0.15 and 0.15 * 0.85.",
+        ),
     ),
     "7.3": Exercise(
         -20,
@@ -186,6 +261,10 @@ EXERCISES = {
             F(-20, 19): "Divide by 1 - 0.95, not by 0.95.",
             -19: "The first step is not discounted.",
         },
+        (
+            "Every step has the reward -1, and each later one is discounted by 0.95 once more: a geometric series.",
+            "It is -1 / (1 - 0.95).",
+        ),
     ),
     "8.1": Exercise(
         F(8, 17),
@@ -194,7 +273,10 @@ EXERCISES = {
             F(2, 25): "That is the numerator. Divide by the probability of crying, hungry or not.",
             F(8, 9): "A hungry baby is rare: weight 0.8 and 0.1 by the predicted belief, 0.1 and 0.9.",
         },
-        _BAYES,
+        (
+            "First predict: how probable is it that a sated baby is hungry one step later? Then weight by the crying.",
+            "The numerators are 0.1 * 0.8 for hungry and 0.9 * 0.1 for sated.",
+        ),
     ),
     "8.2": Exercise(
         0.7453,
@@ -202,17 +284,31 @@ EXERCISES = {
             0.7053: "That is in the third edition. The last step of every run costs 0.04 less in the fourth.",
             0.6653: "The last step costs less, not more.",
         },
+        (
+            "The editions differ in the last move alone: in the fourth it no longer costs 0.04.",
+            "It is 0.7053 + 0.04.",
+        ),
     ),
     "8.3": Exercise(
         -4,
-        {-20: "That is for a discount of 0.95.", -1: "That is one step. The horizon is infinite, with discounted rewards."},
+        {
+            -20: "That is for a discount of 0.95.",
+            -1: "That is one step. The horizon is infinite, with discounted rewards.",
+        },
+        (
+            "Every step has the reward -1, and each later one is discounted by 0.75 once more: a geometric series.",
+            "It is -1 / (1 - 0.75).",
+        ),
     ),
 }
 
 
 def check(exercise: str, answer: Any) -> None:
-    """Print whether an answer is correct, in any number type: 1/3, F(1, 3), "1/3" and 0.3333 are the same."""
-    right, hints, otherwise = EXERCISES[exercise]
+    """Print whether an answer is right to three decimals, or a hint that was not given before.
+
+    Any number type is accepted: 1/3, F(1, 3), "1/3" and 0.333 are the same.
+    """
+    right, hints, steps = EXERCISES[exercise]
     if answer is None:
         print(f"Exercise {exercise}: replace None by your answer")
         return
@@ -221,8 +317,16 @@ def check(exercise: str, answer: Any) -> None:
     except (TypeError, ValueError, ZeroDivisionError):
         print(f"Exercise {exercise}: {answer!r} is not a number; write one, such as 0.25 or F(1, 4)")
         return
-    if isclose(number, right, rel_tol=5e-4, abs_tol=5e-4):
-        print(f"Exercise {exercise}: right")
+    if isclose(number, right, rel_tol=_ANY, abs_tol=_ANY):
+        _given.pop(exercise, None)
+        exact = f", nearly: exactly it is {right}" if isinstance(right, F) and abs(number - right) > 1e-6 else ""
+        print(f"Exercise {exercise}: right{exact}")
         return
-    near = (text for wrong, text in hints.items() if isclose(number, wrong, rel_tol=5e-4, abs_tol=5e-4))
-    print(f"Exercise {exercise}: not yet. {next(near, otherwise)}")
+    told = _given.setdefault(exercise, [])
+    own = [text for wrong, text in hints.items() if isclose(number, wrong, rel_tol=_ANY, abs_tol=_ANY)]
+    if not own and isclose(number, right, rel_tol=_NEAR, abs_tol=_NEAR / 2):
+        print(f"Exercise {exercise}: nearly. Give three decimals, or a fraction such as F(1, 4).")
+        return
+    hint = next((text for text in (*own, *steps) if text not in told), _LAST)
+    told.append(hint)
+    print(f"Exercise {exercise}: not yet. {hint}")

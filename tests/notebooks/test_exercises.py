@@ -99,6 +99,12 @@ COMPUTED = {
 }
 
 
+@pytest.fixture(autouse=True)
+def forgotten():
+    """No hint is remembered from another test."""
+    exercises._given.clear()
+
+
 def told(capsys, number, answer):
     exercises.check(number, answer)
     return capsys.readouterr().out
@@ -106,7 +112,7 @@ def told(capsys, number, answer):
 
 @pytest.mark.parametrize("number", exercises.EXERCISES)
 def test_what_counts_as_right_is_what_the_framework_computes(number, capsys):
-    assert told(capsys, number, float(COMPUTED[number]())) == f"Exercise {number}: right\n"
+    assert told(capsys, number, float(COMPUTED[number]())).startswith(f"Exercise {number}: right")
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -126,15 +132,44 @@ def test_each_notebook_has_three_exercises_one_by_hand_with_solutions_that_solve
 
 
 @pytest.mark.parametrize("number", exercises.EXERCISES)
-def test_each_wrong_answer_is_told_its_own_hint(number, capsys):
+def test_each_wrong_answer_is_told_its_own_hint_and_then_further_steps(number, capsys):
     exercise = exercises.EXERCISES[number]
     for wrong, hint in exercise.hints.items():
         assert told(capsys, number, wrong) == f"Exercise {number}: not yet. {hint}\n"
-    assert told(capsys, number, 1234.5) == f"Exercise {number}: not yet. {exercise.otherwise}\n"
+    # A hint that was given is not given again, whatever the answer.
+    wrong = next(iter(exercise.hints))
+    for hint in (*exercise.steps, exercises._LAST, exercises._LAST):
+        assert told(capsys, number, wrong) == f"Exercise {number}: not yet. {hint}\n"
+    told(capsys, number, exercise.right)
+    assert told(capsys, number, 1234.5) == f"Exercise {number}: not yet. {exercise.steps[0]}\n"
+
+
+@pytest.mark.parametrize("number", exercises.EXERCISES)
+def test_a_coarse_decimal_is_nearly_right_and_no_wrong_answer_with_a_hint_is(number, capsys):
+    exercise = exercises.EXERCISES[number]
+    right = float(exercise.right)
+    coarse = right * 1.01 if right else 0.005
+    nearly = f"Exercise {number}: nearly. Give three decimals, or a fraction such as F(1, 4).\n"
+    hinted = any(abs(float(wrong) - coarse) < 1e-3 for wrong in exercise.hints)
+    assert hinted or abs(coarse - right) < 5e-4 or told(capsys, number, coarse) == nearly
+
+
+def test_a_decimal_of_a_third_is_nearly_a_third(capsys):
+    assert told(capsys, "1.1", 0.33) == "Exercise 1.1: nearly. Give three decimals, or a fraction such as F(1, 4).\n"
+    assert told(capsys, "1.1", 0.333) == "Exercise 1.1: right, nearly: exactly it is 1/3\n"
+    assert told(capsys, "2.2", "0.667") == "Exercise 2.2: right, nearly: exactly it is 2/3\n"
+    assert told(capsys, "3.1", 0.835) == "Exercise 3.1: right\n"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_each_notebook_says_which_precision_it_wants(path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    (said,) = [text for text in ("".join(cell["source"]) for cell in cells) if text.startswith("## Exercises")]
+    assert "to three decimals or as a fraction such as `F(1, 4)`" in said
 
 
 @pytest.mark.parametrize(
-    "answer", [F(1, 3), 1 / 3, np.float32(1 / 3), Decimal("0.3333"), sympy.Rational(1, 3), "1/3", 0.333333]
+    "answer", [F(1, 3), 1 / 3, np.float32(1 / 3), Decimal("0.333333333"), sympy.Rational(1, 3), "1/3", 0.333333]
 )
 def test_a_right_answer_is_right_in_any_number_type(capsys, answer):
     assert told(capsys, "1.1", answer) == "Exercise 1.1: right\n"
