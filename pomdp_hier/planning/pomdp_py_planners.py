@@ -5,24 +5,38 @@ random state is restored, and one seed gives one tree. Values are means of the s
 pomdp-py keeps its own in 32-bit floats.
 """
 
+import math
 from bisect import bisect
 from collections.abc import Hashable, Mapping
+from functools import lru_cache
 from itertools import accumulate
-from random import random
+from random import choice, random
 from typing import Any, ClassVar
 
 import pomdp_py
 
-from pomdp_hier._arguments import check_integer, generator
+from pomdp_hier._arguments import check_choice, check_integer, generator
+from pomdp_hier._arrays import Ints
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.planning.bounds import mdp_values
 from pomdp_hier.planning.decision import Decision, best_and_tied, where_to_decide
 from pomdp_hier.planning.policies import Seed
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_nonnegative, is_symbolic
 from pomdp_hier.pomdp.pomdp_py_bridge import HistoryPolicy
 from pomdp_hier.pomdp.problem import POMDP
-from pomdp_hier.pomdp.spaces import TERMINAL_OBSERVATION, BridgedObservation, BridgedState, seeded_random, unwrapped
+from pomdp_hier.pomdp.spaces import (
+    TERMINAL_OBSERVATION,
+    BridgedObservation,
+    BridgedState,
+    bridged_action,
+    seeded_random,
+    unwrapped,
+)
+from pomdp_hier.pomdp.tabular import TabularPOMDP
+
+_MDP_HORIZON = 1_000  # of rollouts without a discount
 
 
 class POUCT:
@@ -35,7 +49,10 @@ class POUCT:
         depth: The number of actions to look ahead, at least 1.
         simulations: The number of runs per decision.
         exploration: The constant ``c``, in the problem's reward unit; by default the range of the immediate rewards at
-            the belief, or 1 if it is 0.
+            the belief (or 1 if it is 0), times ``sqrt(1 + gamma^2 + … + gamma^(2 depth - 2))``: Hoeffding's scale for
+            the return of ``depth`` rewards of that range.
+        rollout: The actions below the tree: ``"random"``, or ``"mdp"`` for those of the optimal policy of a fully
+            observable state.
         seed: The seed; each decision samples again. ``None`` for one of the operating system.
 
     Attributes:
@@ -57,8 +74,15 @@ class POUCT:
     _kind: ClassVar[type] = pomdp_py.POUCT
 
     def __init__(
-        self, depth: int = 5, simulations: int = 1_000, *, exploration: float | None = None, seed: Seed = None
+        self,
+        depth: int = 5,
+        simulations: int = 1_000,
+        *,
+        exploration: float | None = None,
+        rollout: str = "random",
+        seed: Seed = None,
     ) -> None:
+        check_choice("rollout", rollout, ("random", "mdp"))
         check_integer("depth", depth, 1, unit="actions to look ahead")
         check_integer("simulations", simulations, 2, unit="runs (the first only opens the tree)")
         if exploration is not None and not (is_nonnegative(exploration) and exploration < float("inf")):
@@ -68,12 +92,16 @@ class POUCT:
         self.depth = depth
         self.simulations = simulations
         self.exploration = exploration
+        self.rollout = rollout
         self.tree: pomdp_py.VNode | None = None
         self._rng = generator("seed", seed)
 
     def seeded(self, seed: Seed) -> "POUCT":
         """Return the same planner with other random numbers."""
-        return type(self)(self.depth, self.simulations, exploration=self.exploration, seed=seed)
+        return type(self)(self.depth, self.simulations, seed=seed, **self._settings())
+
+    def _settings(self) -> dict[str, Any]:
+        return {"exploration": self.exploration, "rollout": self.rollout}
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the decision at the belief (the initial one by default), after the observation.
@@ -91,7 +119,8 @@ class POUCT:
                 f"{len(actions) + 1}, one to open the tree and one per action"
             )
         exploration = self._exploration(problem, belief, actions)
-        policy = HistoryPolicy(problem, belief, observation=observation)
+        kind = HistoryPolicy if self.rollout == "random" else _GreedyRollout
+        policy = kind(problem, belief, observation=observation)
         search = self._kind(
             max_depth=self.depth,
             num_sims=self.simulations,
@@ -115,7 +144,9 @@ class POUCT:
             return float(self.exploration)
         alive = [s for s in belief if not problem.is_terminal(s)]
         rewards = [_float(problem.expected_reward(s, a)) for s in alive for a in actions]
-        return max(rewards) - min(rewards) or 1.0
+        discount, most = _float(problem.discount) ** 2, max(rewards) - min(rewards) or 1.0
+        steps = self.depth if discount == 1 else (1 - discount**self.depth) / (1 - discount)
+        return most * math.sqrt(steps)
 
     def _start(self, belief: Belief) -> Any:
         """Return the distribution of initial states."""
@@ -131,7 +162,7 @@ class POMCP(POUCT):
     Args:
         depth: The number of actions to look ahead, at least 1.
         simulations: The number of runs per decision.
-        exploration: As in `POUCT`.
+        exploration, rollout: As in `POUCT`.
         seed: As in `POUCT`.
         particles: The number of states to sample from the belief.
 
@@ -152,20 +183,42 @@ class POMCP(POUCT):
         simulations: int = 1_000,
         *,
         exploration: float | None = None,
+        rollout: str = "random",
         seed: Seed = None,
         particles: int = 1_000,
     ) -> None:
-        super().__init__(depth, simulations, exploration=exploration, seed=seed)
+        super().__init__(depth, simulations, exploration=exploration, rollout=rollout, seed=seed)
         check_integer("particles", particles, 1, unit="states to draw from the belief")
         self.particles = particles
 
     def seeded(self, seed: Seed) -> "POMCP":
         """Return the same planner with other random numbers."""
-        return POMCP(self.depth, self.simulations, exploration=self.exploration, seed=seed, particles=self.particles)
+        return POMCP(self.depth, self.simulations, seed=seed, particles=self.particles, **self._settings())
 
     def _start(self, belief: Belief) -> Any:
         sampler = _Sampler(belief)
         return pomdp_py.Particles([sampler.random() for _ in range(self.particles)])
+
+
+class _GreedyRollout(HistoryPolicy):
+    """Rollouts by the optimal policy of the underlying MDP; random where its action is not legal."""
+
+    def rollout(self, state: Any, history: tuple[Any, ...]) -> Any:
+        """Return the optimal action of the fully observable state."""
+        s, legal = unwrapped(state), self._legal_in(state, history)
+        if self._problem.is_terminal(s):
+            return choice(legal)
+        compiled = self._problem.compiled
+        best = bridged_action(compiled.actions[int(_greedy(compiled)[compiled.state_index[s]])])
+        return best if best in legal else choice(legal)
+
+
+@lru_cache(maxsize=16)
+def _greedy(compiled: TabularPOMDP) -> Ints:
+    """Return ``[S]``, the optimal action of each state of the underlying MDP."""
+    horizon = None if compiled.discount < 1 else _MDP_HORIZON
+    best: Ints = mdp_values(compiled, horizon=horizon)[0].argmax(axis=0)
+    return best
 
 
 class _Sampler(pomdp_py.GenerativeDistribution):

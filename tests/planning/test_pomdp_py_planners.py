@@ -67,6 +67,34 @@ def test_it_listens_to_the_tiger_and_opens_the_other_door(planner: type[POUCT]) 
     assert planner(depth=1, simulations=1000, seed=1).decide(problem, sure).action == "open-right"
 
 
+@pytest.mark.parametrize("rollout", ["random", "mdp"])
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_every_seed_listens_under_the_uniform_belief(planner: type[POUCT], rollout: str) -> None:
+    problem = tiger()
+    decisions = [planner(10, 200, rollout=rollout, seed=seed).decide(problem) for seed in range(8)]
+    assert [decision.action for decision in decisions] == ["listen"] * 8
+    # Rewards from -100 to 10, and Hoeffding's scale for the sum of ten of them.
+    scale = 110 * np.sqrt(sum(0.95 ** (2 * t) for t in range(10)))
+    assert decisions[0].stats["exploration"] == pytest.approx(scale)
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_rollouts_of_the_underlying_mdp_know_the_state(planner: type[POUCT]) -> None:
+    # Below the first action a run opens the right door each time, for 10: there is no other tree below one observation.
+    decision = planner(depth=6, simulations=4, rollout="mdp", seed=0).decide(tiger(), Belief.certain("tiger-left"))
+    after = sum(10 * 0.95**t for t in range(1, 6))
+    q = {"listen": -1 + after, "open-left": -100 + after, "open-right": 10 + after}
+    assert decision.q_values == pytest.approx(q)
+    with pytest.raises(ParameterError, match="rollout: got 'greedy'"):
+        planner(rollout="greedy")
+
+
+def test_rollouts_of_the_mdp_take_legal_actions_and_end_without_a_discount() -> None:
+    exact = RTBSS(depth=2).decide(search())
+    decision = POUCT(depth=4, simulations=2000, seed=2, exploration=1.0, rollout="mdp").decide(search())
+    assert decision.action == exact.action
+
+
 @pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize("accuracy", [0.9, 0.5])
 def test_the_small_search_is_solved(planner: type[POUCT], accuracy: float) -> None:
@@ -106,7 +134,7 @@ def test_values_are_in_double_precision_and_every_run_looks_equally_far(planner:
         decision = planner(depth=depth, simulations=300, seed=0).decide(stay)
         assert decision.value == pytest.approx(0.1 * depth, abs=1e-14)  # not 0.10000000149 times the depth
         assert set(decision.q_values) == {"wait", "look"}
-        assert decision.stats["exploration"] == 1
+        assert decision.stats["exploration"] == pytest.approx(np.sqrt(depth))  # a range of 0 counts as 1
 
 
 def test_the_values_are_those_of_pomdp_pys_tree_up_to_its_precision() -> None:
