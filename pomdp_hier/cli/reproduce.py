@@ -166,7 +166,7 @@ def _run_teach(options: argparse.Namespace) -> int:
     from pomdp_hier.report import write_teaching_page
 
     page = write_teaching_page(options.out, replace=options.force, **{name: getattr(options, name) for name in _START})
-    console.note(f"written to {options.out}, {len(page.encode()) / 1e3:.0f} kB", options)
+    console.note(f"written to {options.out}, {len(page.encode()) / 1e3:z.0f} kB", options)
     return ExitCode.DONE
 
 

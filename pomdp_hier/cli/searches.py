@@ -168,8 +168,8 @@ def _lines(misfits: list[dict[str, Any]], by: str) -> Iterator[str]:
     for row in misfits:
         wrong = f", most often {row['wrong_child']} in place of {row['correct_child']}" if row["wrong_child"] else ""
         yield (
-            f"  {row['suggestion']:<8} {row['name']}: predicted {row['predicted']:.1%}, observed {row['observed']:.1%} "
-            f"({row['low']:.1%} to {row['high']:.1%}) of {row['n_choices']:,}{wrong}"
+            f"  {row['suggestion']:<8} {row['name']}: predicted {row['predicted']:z.1%}, observed "
+            f"{row['observed']:z.1%} ({row['low']:z.1%} to {row['high']:z.1%}) of {row['n_choices']:,}{wrong}"
         )
 
 

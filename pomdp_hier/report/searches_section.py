@@ -105,8 +105,8 @@ def _scatter(group: Group) -> Html:
     drawn = [element("line", x1=x(0), y1=y(0), x2=x(1), y2=y(1), stroke="currentColor", class_="soft")]
     for share in (0.0, 0.5, 1.0):
         drawn += [
-            element("text", f"{share:.0%}", x=x(share), y=418, text_anchor="middle", **look),
-            element("text", f"{share:.0%}", x=42, y=y(share) + 4, text_anchor="end", **look),
+            element("text", f"{share:z.0%}", x=x(share), y=418, text_anchor="middle", **look),
+            element("text", f"{share:z.0%}", x=42, y=y(share) + 4, text_anchor="end", **look),
         ]
     for at in range(len(group.keys)):
         kind = "bad" if group.suggestions[at] else "good"

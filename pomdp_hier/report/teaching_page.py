@@ -86,5 +86,5 @@ def _slider(name: str, share: Fraction) -> Html:
 
 def _written(share: Fraction) -> str:
     """Return a short decimal, or the fraction where there is none."""
-    decimal = f"{float(share):.4f}".rstrip("0").rstrip(".")
+    decimal = f"{float(share):z.4f}".rstrip("0").rstrip(".")
     return decimal if Fraction(decimal) == share else str(share)

@@ -231,15 +231,15 @@ class PredictedObserved:
         observed = int(nodes.n_correct.sum()) / total
         predicted = float(nodes.predicted @ nodes.n_choices) / total
         lines = [
-            f"correct child: observed {observed:.1%}, predicted {predicted:.1%} at delta {self.delta:.3g}, nu "
+            f"correct child: observed {observed:z.1%}, predicted {predicted:z.1%} at delta {self.delta:.3g}, nu "
             f"{self.nu:.3g}; {counted(int(nodes.n_choices.sum()), 'first choice')} on the path at "
             f"{counted(len(nodes.keys), 'node')}, for {counted(len(self.items.keys), 'item')}",
         ]
         for what, group in (("nodes", nodes), ("children", self.children), ("items", self.items)):
             if not math.isnan(group.overall):
                 lines.append(
-                    f"reliability of the observed shares of {what}: {group.overall:.2f}; no figure can have a larger "
-                    f"correlation with them than {math.sqrt(group.overall):.2f}"
+                    f"reliability of the observed shares of {what}: {group.overall:z.2f}; no figure can have a larger "
+                    f"correlation with them than {math.sqrt(group.overall):z.2f}"
                 )
         for outcome, words in (("observed", "the share of correct children"), ("found", "the share of searches found")):
             known = [

@@ -65,7 +65,7 @@ class Searches:
 
     def summary(self) -> str:
         """Return the numbers of searches, searchers, items and clicks, and the share of searches that find."""
-        share = f", {self.found.mean():.0%} found" if len(self) else ""
+        share = f", {self.found.mean():z.0%} found" if len(self) else ""
         people, items = len(set(self.searchers)), len(np.unique(self.items))
         return (
             f"{counted(len(self), 'search', 'searches')} of {counted(people, 'searcher')} for "

@@ -54,7 +54,7 @@ class Quantity:
         decimals = max(0, 1 - math.floor(math.log10(float(f"{half:.1e}"))))
         if abs((low + high) / 2 - self.value) > 0.01 * half:
             return f"{self.value:{sign}z.{decimals}f}", f"[{low:z.{decimals}f}, {high:z.{decimals}f}]"
-        return f"{self.value:{sign}z.{decimals}f}", f"± {half:.{decimals}f}"
+        return f"{self.value:{sign}z.{decimals}f}", f"± {half:z.{decimals}f}"
 
     def in_markdown(self) -> str:
         """Return the cell in Markdown."""
