@@ -137,7 +137,7 @@ def test_the_loop_closes_twice_in_every_format(folder, capsys, made):
     assert "i14" not in moved[1]
 
 
-def test_what_no_longer_fits_is_said_and_the_rest_is_done(folder, capsys):
+def test_decisions_that_no_longer_apply_are_reported_and_the_others_applied(folder, capsys):
     as_parents(folder)
     write(
         folder / "moves.csv",

@@ -50,7 +50,7 @@ def test_the_table_and_the_words(files, capsys):
     assert "items with the largest gains by clean over swapped" in out
 
 
-def test_json_holds_what_the_function_says(files, capsys):
+def test_json_equals_the_result_of_the_function(files, capsys):
     X, tree = clean_case()
     arguments = (files / "x.npy", files / "clean.json", files / "swapped.json", "--labels", files / "classes.csv")
     report = json.loads(run(capsys, *arguments, "--delta", 0.02, "--json", "--top", 2))
@@ -97,7 +97,7 @@ def test_items_are_joined_by_id(tmp_path, capsys):
     assert report["trees"][1]["robinson_foulds"] == 0
 
 
-def test_trees_of_one_name_are_told_apart(files, capsys):
+def test_trees_of_one_name_get_numbers(files, capsys):
     (files / "sub").mkdir()
     (files / "sub" / "clean.json").write_text((files / "swapped.json").read_text(), encoding="utf-8")
     paths = [files / "clean.json", files / "sub" / "clean.json", files / "clean.json"]
@@ -128,7 +128,7 @@ def test_a_tree_from_standard_input(files, capsys, monkeypatch):
         (["missing.json"], 1, "missing.json: cannot be read"),
     ],
 )
-def test_what_cannot_be_done(files, capsys, monkeypatch, extra, code, text):
+def test_invalid_combinations(files, capsys, monkeypatch, extra, code, text):
     monkeypatch.chdir(files)
     assert main(["compare", "x.npy", "swapped.json", *extra]) == code
     captured = capsys.readouterr()

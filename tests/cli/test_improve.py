@@ -93,7 +93,7 @@ def test_edits_that_are_not_sound_are_made_on_request_alone(broken, capsys):
     assert (Hierarchy.from_json(out).parent == clean_case()[1].parent).all()
 
 
-def test_what_is_fixed_by_id_or_level_is_left_alone(broken, capsys):
+def test_fixed_nodes_and_levels_do_not_change(broken, capsys):
     folder = broken[2]
     assert call(folder, "--fixed-level", 1, "--fixed-level", 2, "--fixed-level", 3, "--edits-out", "-") == 0
     assert capsys.readouterr().out.count("\n") == 1  # the header
@@ -106,7 +106,7 @@ def test_what_is_fixed_by_id_or_level_is_left_alone(broken, capsys):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_stopped_in_the_middle_what_is_written_is_whole(tmp_path, number):
+def test_an_interrupted_run_writes_whole_files(tmp_path, number):
     from tests.planted import catalogue
 
     X, _, tree, _ = catalogue(4_000)

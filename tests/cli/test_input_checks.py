@@ -32,7 +32,7 @@ def refused(capsys, code, *arguments):
     return next(line for line in captured.err.splitlines() if line.startswith("error: "))
 
 
-def test_features_and_tree_in_the_other_order_are_told(folder, capsys):
+def test_error_for_features_and_tree_in_reverse_order(folder, capsys):
     for tree in ("tree.csv", "tree.nwk"):
         said = (
             f"error: FEATURES and TREE: got the tree {tree} and the features points.csv; expected the features first. "
@@ -65,7 +65,7 @@ def test_every_file_may_be_packed(folder, capsys):
         (b"\xd0\xcf\x11\xe0", ": got an Excel or OpenDocument workbook"),
     ],
 )
-def test_a_file_of_another_kind_is_named_at_every_door(folder, capsys, content, said):
+def test_error_for_a_file_of_another_kind_in_every_command(folder, capsys, content, said):
     for packed in (content, gzip.compress(content)):
         (folder / "odd.csv").write_bytes(packed)
         for arguments in (

@@ -70,7 +70,7 @@ def test_an_order_that_nobody_wrote_down_is_warned_of(files, capsys):
     assert scored(capsys, files / "x.npy", files / "named.nwk", "--join", "position") == (score, how, "")
 
 
-def test_what_does_not_match_is_listed(files, capsys):
+def test_mismatched_ids_are_listed(files, capsys):
     said = refused(capsys, files / "other.csv", files / "named.nwk")
     assert "4 items without a feature row ('ant', 'bee', 'cod', 'eel')" in said
     assert "4 feature rows without an item ('p', 'q', 'r', 's')" in said
@@ -84,7 +84,7 @@ def test_what_does_not_match_is_listed(files, capsys):
     assert "No such file" in refused(capsys, files / "x.npy", files / "nowhere.nwk")
 
 
-def test_a_bad_row_is_named_as_it_stands_in_the_file(files, capsys):
+def test_errors_name_the_row_of_the_file(files, capsys):
     text = (files / "ids.csv").read_text(encoding="utf-8").replace("eel,0.0", "eel,nan")
     (files / "holed.csv").write_text(text, encoding="utf-8")
     said = refused(capsys, files / "holed.csv", files / "named.nwk")

@@ -48,7 +48,7 @@ def test_everything_about_a_planted_fault(files, capsys):
     assert "shuffled items" in out
 
 
-def test_json_holds_what_the_functions_say(files, capsys):
+def test_json_equals_the_results_of_the_functions(files, capsys):
     X, tree = clean_case()
     broken = misplaced(tree, 0, -1)[0]
     arguments = (files / "misplaced.json", files / "x.npy", "--delta", 0.02, "--shuffles", 3, "--json", "--sweep")
@@ -64,7 +64,7 @@ def test_json_holds_what_the_functions_say(files, capsys):
     assert len(report["sweep"]) == 13
 
 
-def test_the_calibrated_temperature_is_told(files, capsys):
+def test_the_calibrated_temperature_is_printed(files, capsys):
     none = ("--shuffles", 0, "--n-moves", 0, "--top", 0)
     out = run(capsys, files / "swapped.json", files / "x.npy", "--delta", "calibrated", *none)
     assert "calibrated: the mean over 1 tree(s)" in out

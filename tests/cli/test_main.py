@@ -87,7 +87,7 @@ def test_a_warning_is_one_line(monkeypatch, capsys):
         (OSError(28, "No space left on device"), 1, "error: writing the output: No space left on device"),
     ],
 )
-def test_what_ends_a_command_is_one_line(monkeypatch, capsys, error, code, said):
+def test_each_error_is_one_line(monkeypatch, capsys, error, code, said):
     def end(_: object) -> int:
         raise error
 
@@ -117,7 +117,7 @@ def test_output_that_goes_nowhere_is_no_traceback():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_a_full_disk_is_said():
+def test_error_on_a_full_disk():
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
             [sys.executable, "-m", "pomdp_hier", "show", "A"], stdout=full, stderr=subprocess.PIPE, check=False

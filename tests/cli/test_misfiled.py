@@ -66,7 +66,7 @@ def test_json_and_standard_output(files, tmp_path, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
-def test_an_interrupt_writes_what_there_is(files, tmp_path, monkeypatch):
+def test_an_interrupt_writes_the_result_so_far(files, tmp_path, monkeypatch):
     add = misfiled._Judged.add
 
     def interrupted(judged, items):

@@ -41,7 +41,7 @@ def test_names_are_found_by_their_columns(show, header, arguments):
     assert "ant, bee" in text
 
 
-def test_columns_that_are_told_win(show):
+def test_named_columns_have_priority(show):
     code, text = show("id,name,latin\n0,ant,formica\n", "--name-columns", "id,latin")
     assert code == 0
     assert "formica" in text
@@ -60,7 +60,7 @@ def test_columns_that_are_told_win(show):
         ("a,b\n0,1\n", ["--name-columns", "a"], 2, "--name-columns: got a;"),
     ],
 )
-def test_columns_that_are_not_there_are_told(show, table, arguments, code, told):
+def test_error_for_missing_columns(show, table, arguments, code, told):
     found, text = show(table, *arguments)
     assert found == code
     assert told in text
@@ -85,7 +85,7 @@ def test_columns_without_a_table_are_refused(tmp_path, capsys):
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
-def test_only_what_moved_is_another_text(tmp_path, capsys, ending, text, old, new, mark, packed):
+def test_only_the_cells_of_moved_items_change(tmp_path, capsys, ending, text, old, new, mark, packed):
     pack = (lambda content: gzip.compress(content, mtime=0)) if packed else bytes
     name = ending + ".gz" * packed
     (tmp_path / f"tree{name}").write_bytes(pack(mark + text.encode()))

@@ -20,7 +20,7 @@ def files(tmp_path):
     return X, tree, tmp_path
 
 
-def test_a_report_holds_what_was_found(files, capsys):
+def test_content_of_a_report(files, capsys):
     X, tree, folder = files
     out = folder / "out.html"
     arguments = ["report", str(folder / "x.npy"), str(folder / "tree.json"), "-o", str(out), "--delta", "0.05"]
@@ -73,7 +73,7 @@ def test_a_calibrated_temperature_is_reported(files, capsys, command):
     assert "got 'warm'; expected a number or 'calibrated'" in capsys.readouterr().err
 
 
-def test_what_stands_beside_a_score(files, capsys):
+def test_baselines_beside_a_score(files, capsys):
     X, tree, folder = files
     paths = ["score", str(folder / "x.npy"), str(folder / "tree.json"), "--delta", "0.05"]
     found = appraise(X, tree, delta=0.05, n_shuffles=8)

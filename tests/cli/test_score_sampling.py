@@ -53,7 +53,7 @@ def test_the_table_of_a_sample_lists_its_items(files, capsys):
     assert [float(row["value"]) for row in rows] == expected.values.tolist()
 
 
-def test_a_half_width_is_said_to_be_nominal(files, capsys):
+def test_a_half_width_is_printed_as_nominal(files, capsys):
     _, _, paths = files
     assert main(["score", *paths, "--half-width", "0.2", "--seed", "1"]) == 0
     assert "nominal" in capsys.readouterr().out

@@ -32,7 +32,7 @@ def inputs(tmp_path, monkeypatch):
     return ["features.csv", "tree.csv", "searches.csv", "--columns=item=aim", "--columns", "path=way"]
 
 
-def test_what_is_printed(inputs, capsys):
+def test_printed_lines(inputs, capsys):
     assert main(["searches", *inputs, "--delta=0.2", "--quiet"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("180 searches of 180 searchers for 6 items")
@@ -72,7 +72,7 @@ def test_the_table_and_the_json_are_those_of_the_functions(inputs, capsys):
         (["--force"], "--force has no effect without --out"),
     ],
 )
-def test_what_cannot_be_is_one_line(inputs, capsys, changes, words):
+def test_invalid_options_are_one_line(inputs, capsys, changes, words):
     try:
         code = main(["searches", *inputs, *changes, "--quiet"])
     except SystemExit as end:  # of argparse

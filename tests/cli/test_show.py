@@ -80,7 +80,7 @@ def test_bad_names_and_options(tmp_path, capsys):
     assert "No such file" in capsys.readouterr().err
 
 
-def test_what_a_tree_must_not_have_can_be_allowed(tmp_path, capsys):
+def test_options_for_trees_with_several_parents_or_roots(tmp_path, capsys):
     path = str(tmp_path / "t.json")
     (tmp_path / "t.json").write_text('[["r","a"],["r","b"],["s","c"],["s","a"]]', encoding="utf-8")
     assert main(["show", path]) == 1

@@ -96,7 +96,7 @@ def told_at(trial, times):
 
 
 @pytest.mark.parametrize("times", [1, 2])  # the second by `timeout`, which tells the process and then its group
-def test_what_a_search_has_found_is_written_when_it_is_told_to_end(tmp_path, monkeypatch, capsys, times):
+def test_a_terminated_search_writes_its_result(tmp_path, monkeypatch, capsys, times):
     from pomdp_hier.cli import main
     from pomdp_hier.planning.point_based.search import Search
 
@@ -112,7 +112,7 @@ def test_what_a_search_has_found_is_written_when_it_is_told_to_end(tmp_path, mon
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_the_better_tree_so_far_is_written_when_the_search_is_told_to_end(tmp_path, monkeypatch, capsys):
+def test_a_terminated_search_writes_its_best_tree(tmp_path, monkeypatch, capsys):
     from pomdp_hier.cli import main
     from pomdp_hier.improvement.choice import Choice
 
@@ -128,7 +128,7 @@ def test_the_better_tree_so_far_is_written_when_the_search_is_told_to_end(tmp_pa
     assert len(Path("m.csv").read_text().splitlines()) == 2
 
 
-def test_a_search_that_has_found_nothing_says_that_it_was_told_to_end(tmp_path, monkeypatch, capsys):
+def test_message_of_a_terminated_search_without_a_result(tmp_path, monkeypatch, capsys):
     from pomdp_hier.cli import main
 
     monkeypatch.setattr("pomdp_hier.planning.point_based.solve._check", told_at(lambda *_: None, 1))

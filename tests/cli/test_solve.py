@@ -50,7 +50,7 @@ def test_a_certificate_from_another_belief_is_verified_from_it_alone(model, tmp_
 
 
 @pytest.mark.parametrize("text", ["{}", "", "[" * 100_000, "9" * 10_000, "\xff", '{"format": NaN}'])
-def test_what_proves_nothing_ends_with_3(model, tmp_path, capsys, text):
+def test_exit_code_3_for_an_invalid_certificate(model, tmp_path, capsys, text):
     proof = tmp_path / "proof.json"
     proof.write_text(text, encoding="latin-1")
     assert main(["verify", str(proof), str(model)]) == 3
@@ -78,7 +78,7 @@ def test_policies_are_written(model, tmp_path, capsys, suffix):
 
 
 @pytest.mark.parametrize("option", ["--certificate", "--policy-out"])
-def test_what_cannot_be_written_is_refused_before_anything_is_solved(model, tmp_path, capsys, option):
+def test_outputs_are_checked_before_solving(model, tmp_path, capsys, option):
     assert main(["solve", str(model), option, str(tmp_path / "none" / "p.pg"), "--quiet"]) == 1
     said = f"{tmp_path / 'none' / 'p.pg'}: the folder {tmp_path / 'none'} does not exist"
     assert said in capsys.readouterr().err

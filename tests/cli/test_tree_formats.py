@@ -66,7 +66,7 @@ WRITTEN = {
 
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize("piped", [False, True])
-def test_a_format_is_told_by_its_ending_and_by_its_content(tmp_path, capsys, monkeypatch, name, piped):
+def test_formats_are_recognised_by_ending_and_content(tmp_path, capsys, monkeypatch, name, piped):
     path = tmp_path / name
     path.write_text(WRITTEN[name], encoding="utf-8")
     if piped:
@@ -92,7 +92,7 @@ def test_a_format_is_told_by_its_ending_and_by_its_content(tmp_path, capsys, mon
         ("bertopic", TOPICS),
     ],
 )
-def test_a_format_can_be_said(tmp_path, capsys, form, content):
+def test_a_format_can_be_given(tmp_path, capsys, form, content):
     (tmp_path / "tree.dat").write_text(content, encoding="utf-8")
     assert "4 items" in shown(capsys, tmp_path / "tree.dat", "--tree-format", form, "--no-singletons")
 
@@ -151,7 +151,7 @@ def test_columns_and_separators(tmp_path, capsys):
     assert "0, 2" in drawn
 
 
-def test_what_untidy_files_give(tmp_path, capsys):
+def test_trees_of_untidy_files(tmp_path, capsys):
     def file(name: str, content: str):
         (tmp_path / name).write_text(content, encoding="utf-8")
         return tmp_path / name
@@ -207,7 +207,7 @@ def test_what_untidy_files_give(tmp_path, capsys):
         ("t.csv", b"parent,child\nr\n", "cells"),
     ],
 )
-def test_what_is_no_tree_is_one_line(tmp_path, capsys, name, content, said):
+def test_errors_in_trees_are_one_line(tmp_path, capsys, name, content, said):
     (tmp_path / name).write_bytes(content)
     assert main(["show", str(tmp_path / name)]) == 1
     err = capsys.readouterr().err

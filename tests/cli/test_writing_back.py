@@ -33,7 +33,7 @@ def read(path, form):
 
 
 @KINDS
-def test_what_improve_moves_is_all_that_is_another_text(kind, tmp_path, capsys):
+def test_improve_changes_only_the_moved_items(kind, tmp_path, capsys):
     arguments, _, target = given(tmp_path, kind)
     text, _, changes = TREE_TEXTS[kind]
     for old, new in changes.items():

@@ -214,7 +214,7 @@ def test_rows_are_read_a_few_at_a_time_wherever_they_lie(tmp_path, monkeypatch):
         evaluate_distributed(da.from_array(X), tree, partition_items=3, **settings)
 
 
-def test_rows_of_zeros_are_told_of_once(case):
+def test_one_warning_for_rows_of_zeros(case):
     import dask.array as da
 
     X, tree = case
@@ -226,7 +226,7 @@ def test_rows_of_zeros_are_told_of_once(case):
         same(result.values, evaluate(X, tree, delta=0.1).values)
 
 
-def test_refusals_say_what_to_do(case, folder, tmp_path):
+def test_errors_have_advice(case, folder, tmp_path):
     import dask
     import dask.array as da
 
@@ -346,7 +346,7 @@ def test_parts_follow_one_another_by_their_numbers(case, tmp_path):
     same(result.values, evaluate(X, tree, delta=0.1).values)
 
 
-def test_a_scheduler_that_is_lost_is_told_of(case, cluster, monkeypatch):
+def test_error_for_a_lost_scheduler(case, cluster, monkeypatch):
     import dask.array as da
     from distributed.client import FutureCancelledError
 

@@ -270,7 +270,7 @@ def nested_features(tree, ratio, rng):
 @pytest.mark.parametrize(
     "shape", ["caterpillar", *(pytest.param(shape, marks=pytest.mark.slow) for shape in ("chain", "balanced", "wide"))]
 )
-def test_what_follows_from_above_stays_exact(shape, data, kind):
+def test_derived_products_are_exact(shape, data, kind):
     """The larger child's product or distance is what the smaller one leaves of the parent's, unless that is little."""
     n_items, rng = 256, np.random.default_rng(0)
     lists = {
@@ -310,7 +310,7 @@ def test_outliers_that_cancel_above_leave_the_distances_below():
 
 
 @pytest.mark.slow
-def test_what_one_item_leaves_of_a_hundred_thousand_is_not_derived():
+def test_products_with_cancellation_are_not_derived():
     """An item's product as what the rest leaves of the whole would carry the rounding of the whole."""
     n_items = 100_000
     tree = Hierarchy.from_children(chain(n_items), n_items, singletons=True)
@@ -478,7 +478,7 @@ def test_rows_of_subnormal_numbers_score_alike_on_all_engines(compiled, monkeypa
 
 
 @pytest.mark.parametrize("width", [1, 3, 40])
-def test_lists_of_one_length_weigh_what_they_do_among_others(width):
+def test_weights_of_lists_of_one_length_are_independent_of_others(width):
     rng = np.random.default_rng(width)
     tree = Hierarchy.from_children(
         [*([[2 * k, 2 * k + 1] for k in range(width)]), range(2 * width, 3 * width)], 2 * width

@@ -386,7 +386,7 @@ def test_advice_on_a_file_that_was_cut_works(tmp_path):
     assert evaluate(load_features(path, memory=50_000).matrix, tree).n_sampled == 200
 
 
-def test_a_table_in_memory_goes_to_score_without_being_read():
+def test_error_for_loading_a_table_in_memory():
     for read in (load_features, read_frame):
         pytest.importorskip("narwhals")
         with pytest.raises(FeatureError, match=f"without {read.__name__}"):
@@ -421,7 +421,7 @@ def test_words_left_out_come_back(tmp_path):
 
 
 @pytest.mark.parametrize("keep", [copy.deepcopy, lambda kept: pickle.loads(pickle.dumps(kept))])
-def test_what_people_keep_can_be_copied_and_pickled(tmp_path, keep):
+def test_results_can_be_copied_and_pickled(tmp_path, keep):
     path = tmp_path / "x.csv"
     path.write_text("id,x\na,1\nb,2\n")
     table = load_features(path)

@@ -91,7 +91,7 @@ def test_names_and_records():
         InverseSquaredEuclidean(epsilon=0.0)
 
 
-def test_what_a_similarity_of_ones_own_sees():
+def test_arguments_of_a_custom_similarity():
     X = np.random.default_rng(0).standard_normal((7, 2))
     seen = {}
 
@@ -111,7 +111,7 @@ def test_what_a_similarity_of_ones_own_sees():
     ("answer", "said"),
     [(np.zeros(3), r"shape \(3,\)"), (np.full(7, np.nan), "nan for item 0 and node 4"), (["a"] * 7, "'a'")],
 )
-def test_answers_of_a_similarity_of_ones_own_are_checked(answer, said):
+def test_results_of_a_custom_similarity_are_checked(answer, said):
     close = affinity(np.ones((7, 2)), TREE, lambda items, cluster: answer)
     with pytest.raises(FeatureError, match=said):
         everything(close, TREE)

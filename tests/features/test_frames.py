@@ -102,7 +102,7 @@ def test_text_in_parquet_reads_no_other_column(tmp_path):
         load_features(tmp_path / "t.parquet", text="words")
 
 
-def test_what_is_refused():
+def test_errors():
     with pytest.raises(FeatureError, match="frame: got <LazyFrame"):
         read_frame(pl.LazyFrame(COLUMNS))
     with pytest.raises(FeatureError, match=r"got two columns of one name \(.*'x'.*\)"):

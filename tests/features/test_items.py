@@ -80,7 +80,7 @@ def test_ids_that_fit_in_part_are_refused_with_their_types():
         item_features(pd.DataFrame(np.zeros((6, 2)), columns=["id", "id"]), TREE)
 
 
-def test_an_index_of_something_else_is_said():
+def test_warning_for_an_index_without_items():
     with pytest.warns(DataWarning, match=r"names none of the tree's items .*row k is taken for the k-th item"):
         found = item_features(pd.DataFrame(X, index=list("abcdef")), TREE)
     np.testing.assert_array_equal(found.table, X)

@@ -146,7 +146,7 @@ def test_a_claim_beyond_the_memory_is_refused_before_anything_is_unpacked(tmp_pa
     assert "got a declared size of 7.63 MiB" in refusal(bomb, memory=1 << 20)
 
 
-def test_refusals_of_archives_name_what_is_where(tmp_path):
+def test_errors_in_archives_name_the_array(tmp_path):
     path = tmp_path / "x.npz"
     for count, listed in ((10, "which holds a0, a1, a2, a3, a4, a5, a6, a7, a8, a9;"), (11, "a8, a9 and 1 more;")):
         np.savez(path, **{f"a{k}": X for k in range(count)})
@@ -209,7 +209,7 @@ def test_a_file_cut_at_any_byte_is_refused(tmp_path, suffix):
     ],
 )
 @pytest.mark.parametrize("memory", [None, 100])
-def test_a_header_that_claims_what_cannot_be(tmp_path, shape, descr, memory):
+def test_error_for_an_impossible_header(tmp_path, shape, descr, memory):
     content = npy_header(shape, descr) + b"\0" * 48
     (tmp_path / "x.npy").write_bytes(content)
     refusal(tmp_path / "x.npy", memory=memory)
@@ -262,7 +262,7 @@ def test_a_damaged_byte_is_an_error_or_another_number(tmp_path):
         (np.full((2, 2), "1.0"), "real numbers"),
     ],
 )
-def test_what_is_no_matrix_of_real_numbers_is_refused(tmp_path, array, said):
+def test_error_for_other_than_a_real_matrix(tmp_path, array, said):
     np.save(tmp_path / "x.npy", array)
     assert said in refusal(tmp_path / "x.npy")
 
@@ -316,7 +316,7 @@ def test_files_that_cannot_be_read(tmp_path):
     assert "no column 'z'" in refusal(tmp_path / "y.csv", id_column="z")
 
 
-def test_what_is_no_file_is_told_of():
+def test_error_for_a_missing_file():
     with pytest.raises(FeatureError, match=r"path: got \[1, 2\]"):
         load_features([1, 2])
 

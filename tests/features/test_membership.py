@@ -42,7 +42,7 @@ def test_a_chain_and_a_caterpillar_of_many_levels():
     np.testing.assert_array_equal(cluster_sums(chain, lambda items: X[items], 2), 2.0)
 
 
-def test_one_order_of_addition_for_a_subtree_wherever_it_stands():
+def test_order_of_addition_is_the_same_for_equal_subtrees():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 3)) * 10.0 ** rng.integers(-8, 8, (40, 1))
     inner = [[10, 11, 12, 13], [14, 15, 16, 17, 18, 19], [40, 41]]
@@ -71,7 +71,7 @@ def test_compiled_sums_and_lengths_have_the_same_bits(data, dtype, kind):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
 
 
-def test_sums_go_where_they_are_told(tmp_path):
+def test_sums_are_written_to_the_given_array(tmp_path):
     tree = Hierarchy.from_children([[0, 1], [2, 3]], 3)
     out = np.memmap(tmp_path / "sums", dtype=float, mode="w+", shape=(2, 1))
     assert cluster_sums(tree, lambda items: items[:, None].astype(float), 1, out=out) is out

@@ -13,7 +13,7 @@ from pomdp_hier.features import text_features
 TEXTS = ["Red boots, red laces", "black boots", "Shoe cream", ""]
 
 
-def test_an_entry_is_what_the_formula_says():
+def test_entries_follow_the_formula():
     found = text_features(TEXTS, ids=["a", "b", "c", "d"])
     assert (found.ids, found.matrix.format) == (("a", "b", "c", "d"), "csr")
     texts = [[word.strip(",").lower() for word in text.split()] for text in TEXTS]
@@ -80,7 +80,7 @@ def test_columns_of_a_csv_file(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"id,title\n1\n", b"id,title\n1,\xff\n", b'id,title\n1,"x\n'])
-def test_what_is_no_table_of_text(tmp_path, content):
+def test_errors_in_tables_of_text(tmp_path, content):
     (tmp_path / "t.csv").write_bytes(content)
     with pytest.raises(FeatureError, match=r"t\.csv[ ,:]"):
         load_features(tmp_path / "t.csv", text="title")

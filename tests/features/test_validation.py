@@ -116,7 +116,7 @@ def test_pieces_cover_all_rows():
         ([["boots", 1], ["parka", 2]], "got dtype <U"),
     ],
 )
-def test_what_is_no_table_of_numbers_is_refused_with_a_remedy(given, message):
+def test_errors_in_tables_of_numbers_have_advice(given, message):
     with pytest.raises(FeatureError, match=message):
         check_features(given, 2)
 
@@ -153,7 +153,7 @@ def test_coordinates_that_lie_are_refused(axis, wrong):
         check_features(X, 3)
 
 
-def test_what_a_mask_hides_is_missing():
+def test_masked_values_are_missing():
     X = np.ma.MaskedArray(np.ones((4, 2)), mask=[[False, True]] * 2 + [[False, False]] * 2)
     for given in (X, list(X)):
         with pytest.raises(FeatureError, match=r"got 2 masked values"):
@@ -169,7 +169,7 @@ def test_what_a_mask_hides_is_missing():
     ids=["map", "part", "array", "columns"],
 )
 @pytest.mark.parametrize("kind", ["cosine", "negative_euclidean", lambda rows, cluster: np.zeros(len(rows))])
-def test_a_memory_map_that_is_cut_while_it_is_read_is_told_of(tmp_path, kind, seen):
+def test_error_for_a_memory_map_truncated_during_reading(tmp_path, kind, seen):
     path = tmp_path / "X.npy"
     np.save(path, np.ones((4, 2_000)))
     X = seen(np.load(path, mmap_mode="r"))
@@ -183,7 +183,7 @@ def test_a_memory_map_that_is_cut_while_it_is_read_is_told_of(tmp_path, kind, se
             read()
 
 
-def test_a_mapped_matrix_of_similarities_that_is_cut_is_told_of(tmp_path):
+def test_error_for_a_truncated_memory_map_of_similarities(tmp_path):
     np.save(tmp_path / "S.npy", np.ones((4, 4)))
     close = affinity(np.load(tmp_path / "S.npy", mmap_mode="r"), TREE, "precomputed")
     os.truncate(tmp_path / "S.npy", 150)

@@ -17,7 +17,7 @@ tables = st.integers(2, 4).flatmap(
 
 
 @given(tables, st.sampled_from(",;\t|"), st.sampled_from(["\n", "\r\n"]), st.booleans())
-def test_what_is_written_is_read(rows, delimiter, ending, as_bytes):
+def test_written_tables_are_read_back(rows, delimiter, ending, as_bytes):
     header = [f"column {place}" for place in range(len(rows[0]))]
     text = io.StringIO(newline="")
     csv.writer(text, delimiter=delimiter, lineterminator=ending, quoting=csv.QUOTE_ALL).writerows([header, *rows])
@@ -26,7 +26,7 @@ def test_what_is_written_is_read(rows, delimiter, ending, as_bytes):
     assert (found.columns, [row for _, row in found.rows]) == (header, rows)
 
 
-def test_the_delimiter_is_told_by_the_header_outside_its_quotes():
+def test_the_delimiter_is_found_in_the_header_outside_quotes():
     for text, delimiter in [("a,b\n", ","), ("a;b,c;d\n", ";"), ("a\tb\n", "\t"), ('"a, b, c";d\n', ";"), ("a\n", ",")]:
         assert open_csv(text, ReaderError).delimiter == delimiter
 
@@ -53,7 +53,7 @@ def test_a_cell_that_is_quoted_and_empty_is_a_row():
         (io.BytesIO(b"a,b\n1,\xff\n"), r"t\.csv: got byte 0xff; expected UTF-8"),
     ],
 )
-def test_what_is_no_table(source, said):
+def test_errors_in_tables(source, said):
     for kind in (FeatureError, ReaderError):
         if isinstance(source, io.BytesIO):
             source.seek(0)

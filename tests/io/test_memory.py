@@ -26,7 +26,7 @@ def test_room_is_found_on_disk_only_where_it_must_and_may_be(monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="space cannot be reserved here")
-def test_a_folder_without_room_is_told_of_before_it_is_written_to(monkeypatch):
+def test_error_for_a_full_temporary_folder(monkeypatch):
     def full(file, start, length):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -84,7 +84,7 @@ def machine(tmp_path, monkeypatch):
     return write
 
 
-def test_what_is_left_is_what_the_system_says_or_the_group_allows(machine):
+def test_available_memory_of_system_and_control_group(machine):
     assert memory.memory_available() == 1000
     machine("proc/meminfo", "MemTotal:  9 kB\nMemAvailable:   3 kB\nSwapFree: 7 kB\n")
     assert memory.memory_available() == 3 * 1024
@@ -97,14 +97,14 @@ def test_what_is_left_is_what_the_system_says_or_the_group_allows(machine):
     assert memory.memory_available() == 3 * 1024
 
 
-def test_where_nothing_is_said_four_gibibytes_are_taken_to_be_left(machine, monkeypatch):
+def test_available_memory_where_the_system_does_not_say(machine, monkeypatch):
     monkeypatch.setattr(os, "sysconf", {}.__getitem__)
     monkeypatch.setattr(memory, "_system", lambda: None)
     assert memory.memory_available() == 4 * 2**30
 
 
 @pytest.mark.parametrize("name", ["memory.max", "memory/memory.limit_in_bytes"])
-def test_what_is_allowed_is_the_least_of_machine_and_groups(machine, name):
+def test_memory_limit_is_the_smallest_of_machine_and_groups(machine, name):
     assert memory_allowed() == 1000
     machine(f"sys/fs/cgroup/{name}", "700\n")
     assert memory_allowed() == 700

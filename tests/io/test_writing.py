@@ -38,7 +38,7 @@ def test_permissions_are_those_of_any_new_file_or_of_the_one_replaced(tmp_path):
 
 
 @pytest.mark.parametrize("hard_links", [True, False])
-def test_what_is_there_stays_unless_it_may_be_replaced(tmp_path, monkeypatch, hard_links):
+def test_an_existing_file_is_replaced_only_if_allowed(tmp_path, monkeypatch, hard_links):
     if not hard_links:
 
         def refuse(*_):
@@ -56,7 +56,7 @@ def test_what_is_there_stays_unless_it_may_be_replaced(tmp_path, monkeypatch, ha
 
 
 @on_posix
-def test_what_appears_at_the_last_moment_stays(tmp_path, monkeypatch):
+def test_a_file_created_during_writing_is_not_replaced(tmp_path, monkeypatch):
     link = os.link
 
     def late(draft, target):
@@ -84,7 +84,7 @@ def test_links_are_replaced_and_never_followed(tmp_path, monkeypatch):
     assert not (tmp_path / "b").exists()
 
 
-def test_nothing_is_left_of_what_cannot_be_written(tmp_path, monkeypatch):
+def test_no_draft_is_left_after_an_error(tmp_path, monkeypatch):
     with pytest.raises(PomdpHierError, match=r"cannot be written \(No such file"):
         write_file(tmp_path / "no" / "a", "x")
     with pytest.raises(PomdpHierError, match=r"cannot be written \(Is a directory"):
@@ -101,7 +101,7 @@ def test_nothing_is_left_of_what_cannot_be_written(tmp_path, monkeypatch):
     assert names(tmp_path) == ["a"]
 
 
-def test_a_process_that_is_told_to_end_removes_its_drafts(tmp_path, monkeypatch):
+def test_a_terminated_process_removes_its_drafts(tmp_path, monkeypatch):
     def told(*_):
         assert len(names(tmp_path)) == 1
         remove_drafts()

@@ -113,7 +113,7 @@ EXACT = {  # three actions, 37/16 of the reward; what is exact needs no more tha
 
 @pytest.mark.parametrize("called", EXACT)
 @pytest.mark.parametrize("reward", [1e308, -1e308, 2.0**1023, 2.0**1022, -(2.0**1022), 2.0**490, 3.0])
-def test_an_exact_value_is_right_or_refused(called, reward):
+def test_an_exact_value_is_correct_or_raises(called, reward):
     most = 1e150 if called == "simulate" else 1.8e308
     if abs(reward) * (37 / 16) < most:
         assert EXACT[called](spread(reward)) == reward * (37 / 16)
@@ -124,7 +124,7 @@ def test_an_exact_value_is_right_or_refused(called, reward):
     assert EXACT[called](spread(reward * unit)) == reward * unit * (37 / 16)
 
 
-def test_an_endless_value_beyond_the_floats_is_refused():
+def test_error_for_an_infinite_horizon_value_beyond_the_floats():
     with pytest.raises(ModelError, match="larger unit"):
         policy_value(wait, spread(1e308), truncation_error=1e300)
     assert float(policy_value(wait, spread(1e307), truncation_error=1e295)) == pytest.approx(4e307)

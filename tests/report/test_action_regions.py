@@ -42,7 +42,7 @@ def test_a_band_changes_where_the_alpha_vectors_cross():
     assert ax.get_xlabel() == "probability of tiger-right"
 
 
-def test_the_threshold_of_a_policy_of_ones_own_is_found_to_all_its_decimals():
+def test_thresholds_of_a_custom_policy_are_exact():
     mine = ThresholdPolicy([("tiger-right", 0.8765, "open-left")], otherwise="listen")
     ax = draw_action_regions(mine, tiger(), resolution=3)
     assert [text.get_text() for text in ax.texts] == ["0.8765"]
@@ -291,13 +291,13 @@ def test_nothing_is_drawn_where_the_process_is_over():
         ({"policy": 3}, "policy: got 3; expected"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(arguments, told):
+def test_errors_of_figures(arguments, told):
     given = {"policy": FirstAction(), "problem": tiger(), **arguments}
     with pytest.raises(ParameterError, match=told):
         draw_action_regions(given.pop("policy"), given.pop("problem"), **given)
 
 
-def test_policy_and_problem_in_the_other_order_are_told():
+def test_error_for_policy_and_problem_in_reverse_order():
     with pytest.raises(ModelError, match="FirstAction"):
         draw_action_regions(tiger(), FirstAction())
 
@@ -327,6 +327,6 @@ def test_backups_show_as_many_vectors_as_each_stage_has():
         (value_iteration(three_states(), 1), None, "3 states"),
     ],
 )
-def test_what_are_no_backups_of_two_states_is_refused(plan, steps, told):
+def test_error_for_backups_of_other_than_two_states(plan, steps, told):
     with pytest.raises(ParameterError, match=told):
         draw_backups(plan, steps=steps)

@@ -51,7 +51,7 @@ def test_texts_stand_apart(tree):
     assert_apart(draw_and_or(tree))
 
 
-def test_what_is_written():
+def test_labels_and_titles():
     ax = draw_and_or(AndOrTree.build(three_node(0.7, 0.1, 0.5, 0.6, 0.9), depth=2), title="Three nodes")
     texts = words_of(ax)
     assert "Three nodes   (13 nodes)" in texts

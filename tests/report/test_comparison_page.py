@@ -69,7 +69,7 @@ def test_clusters_that_lose_have_a_table_as_those_that_gain():
         ]  # fmt: skip
 
 
-def test_the_better_tree_stands_first_whichever_is_named_first():
+def test_the_better_tree_is_first_in_either_order():
     X, trees, _ = two()
     turned = dict(reversed(trees.items()))
     page = write_comparison(compare(X, turned, delta=0.02), diagnosed(X, turned))
@@ -78,7 +78,7 @@ def test_the_better_tree_stands_first_whichever_is_named_first():
     assert 0 < low < high
 
 
-def test_what_is_no_comparison_of_two_trees_is_refused():
+def test_error_for_other_than_a_comparison_of_two_trees():
     X, trees, found = two()
     both = diagnosed(X, trees)
     three = compare(X, {**trees, "third": trees["clean"]}, delta=0.02, measures=False)
@@ -131,7 +131,7 @@ def test_many_items_are_drawn_by_their_clusters_and_too_many_clusters_not_at_all
     assert len(X) == 45
 
 
-def test_what_hangs_elsewhere_is_told_from_where_to_where():
+def test_moved_items_show_source_and_target():
     X, tree = clean_case()
     broken, (one, other), _ = swapped(tree)
     found = moved(*untangle(broken, tree), 10)

@@ -107,7 +107,7 @@ def test_a_large_controller_is_drawn_in_part_and_the_rest_is_counted():
     assert max(width / 13.33, height / 7.5) < 1.6, "text of 9 points is at least of 5.6 on a slide"
 
 
-def test_what_cannot_be_drawn_is_named():
+def test_errors_name_the_argument_of_a_figure():
     with pytest.raises(ParameterError, match=r"^controller: got a POMDP"):
         draw_controller(tiger())
     with pytest.raises(ParameterError, match=r"^limit: got 0"):

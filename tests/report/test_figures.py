@@ -65,7 +65,7 @@ def test_trace_stacks_each_belief_to_one():
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["r", "l"]  # as they are stacked
 
 
-def test_trace_gathers_what_is_unlikely():
+def test_a_trace_groups_unlikely_states():
     ax = draw_belief_trace([Belief(dict.fromkeys(range(10), 0.1))], most=3)
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     assert names[0] == "7 more states"
@@ -202,7 +202,7 @@ def test_icicle_is_as_wide_as_its_items():
         draw_icicle(TREE, [0.0])
 
 
-def test_policies_are_held_against_the_first():
+def test_policies_are_compared_with_the_first():
     policies = {"first": FirstAction(), "random": RandomPolicy(seed=1)}
     table = compare_policies(policies, tiger(), horizon=3, method="monte-carlo", n_episodes=200, mdp_value=False)
     ax = draw_policy_comparison(table)
@@ -270,7 +270,7 @@ def test_profile_marks_where_trees_change_places():
     assert_something_is_drawn(ax)
 
 
-def test_figures_go_where_they_are_told():
+def test_figures_use_the_given_axes():
     from matplotlib.figure import Figure
 
     ax = Figure().subplots()
@@ -310,7 +310,7 @@ def test_figures_go_where_they_are_told():
         (draw_alpha_vectors, [[1, np.inf]], r"vectors: got infinite"),
     ],
 )
-def test_what_cannot_be_drawn_is_told_what_can(draw, given, message):
+def test_errors_of_figures_name_alternatives(draw, given, message):
     with pytest.raises(ParameterError, match=message):
         draw(given)
 

@@ -69,7 +69,7 @@ def signed(value, digits):
     return f"{value:.{digits}f}".replace("-", "−")
 
 
-def test_tables_hold_what_was_found():
+def test_tables_equal_the_results():
     found = diagnosis_of("B")
     tree, names = found.hierarchy, [f"n{k}" for k in range(found.hierarchy.n_nodes)]
     moves = [Move(0, 12, 13, 1, 0.1, 0.125), Move(14, 12, 15, 2, 0.1, -0.5)]
@@ -160,7 +160,7 @@ def test_long_names_lose_their_middle_and_tell_it_on_hover_or_unfolded():
     assert all(short == f"{whole[:24]}…{whole[-23:]}" for short, whole in items)
 
 
-def test_a_path_is_told_whole_on_hover():
+def test_hovering_shows_the_whole_path():
     tree = Hierarchy.from_paths({f"i{k}": ("Home", "Bath" if k % 2 else "Bed") for k in range(6)})
     page = write_report(diagnose(np.eye(2)[[0, 0, 0, 1, 1, 1]] + 0.1, tree))
     assert re.search(r'<button title="Home / Bath" type="button" data-node="\d">Bath</button>', page)
@@ -307,7 +307,7 @@ def test_the_script_gets_numbers_and_letters_as_they_are():
         script_data(float("nan"))
 
 
-def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path):
+def test_an_existing_file_is_replaced_only_on_request(tmp_path):
     path = tmp_path / "out.html"
     path.write_text("mine")
     with pytest.raises(PomdpHierError, match=r"exists already.* replace=True"):

@@ -167,7 +167,7 @@ def test_the_setting_at_the_start_is_the_one_given(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("value", [1.5, -0.1, "half", "1/0", None, True, float("nan"), 10**-12, [0.5]])
-def test_what_is_not_a_share_is_refused(value):
+def test_error_for_other_than_a_share(value):
     for name in NAMES:
         with pytest.raises(ParameterError, match=rf"^{name}: got"):
             write_teaching_page(**{name: value})
