@@ -12,7 +12,7 @@ from pomdp_hier.errors import MissingExtraError
 
 OPTIONAL = {
     *("numba", "narwhals", "pandas", "polars", "pyarrow", "sklearn", "sknetwork", "hdbscan", "dask", "distributed"),
-    *("matplotlib", "sympy", "joblib", "shtab", "selenium", "anytree", "bigtree", "treelib"),
+    *("matplotlib", "sympy", "joblib", "shtab", "selenium", "anytree", "bigtree", "treelib", "openpyxl"),
 }
 
 # These import numba at once; the others import what is optional where it is used.

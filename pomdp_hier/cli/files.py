@@ -22,6 +22,7 @@ from unicodedata import normalize
 
 from pomdp_hier._imports import from_extra
 from pomdp_hier._io.formats import file_ending
+from pomdp_hier._io.workbooks import need_excel, workbook_bytes
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError, PomdpHierError, Setting
@@ -130,7 +131,7 @@ def _takes_standard_output(path: str) -> bool:
     return False
 
 
-_SUFFIXES = (".csv", ".parquet", ".json")
+_SUFFIXES = (".csv", ".parquet", ".json", ".xlsx")
 _FORMULA_STARTS = tuple("=+-@\t\r＝＋－＠")  # full-width signs, too: Excel takes them for the others
 
 
@@ -160,6 +161,8 @@ def check_target(
         raise PomdpHierError(f"{path}: the folder {target.parent} does not exist. Make it first.")
     if target.is_dir():
         raise PomdpHierError(f"{path}: got a folder; expected the path of a file")
+    if tabular and target.suffix.lower() == ".xlsx":
+        need_excel(path)
     if os.path.lexists(target) and not force:
         raise PomdpHierError(f"{path}: exists already. Choose another path, or replace it: ", Setting("replace", True))
 
@@ -169,7 +172,8 @@ def write_table(path: str, columns: Mapping[str, Sequence[Any]], force: bool) ->
     if path == "-":
         sys.stdout.write(csv_text(columns))
         return
-    to_bytes = {".csv": _csv_bytes, ".json": _json_bytes, ".parquet": _parquet_bytes}[Path(path).suffix.lower()]
+    makers = {".csv": _csv_bytes, ".json": _json_bytes, ".parquet": _parquet_bytes, ".xlsx": workbook_bytes}
+    to_bytes = makers[Path(path).suffix.lower()]
     write_file(path, to_bytes(columns), replace=force)
 
 

@@ -33,7 +33,7 @@ def _configure_improve(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     better = "write the better tree here: with the ending of TREE in its format, ids and columns, or as .json; .gz too"
     add("-o", "--out", type=files.output_file, metavar="PATH", help=better)
-    edits = "write the edits, one per row, to .csv, .parquet or .json; - is CSV on stdout"
+    edits = "write the edits, one per row, to .csv, .xlsx, .parquet or .json; - is CSV on stdout"
     add("--edits-out", type=files.output_file, metavar="PATH", help=edits)
     add("--force", action="store_true", help="replace the files if they exist")
     add(
@@ -137,7 +137,7 @@ def _configure_misfiled(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
     parser.set_defaults(similarity="cosine")
     add = parser.add_argument
-    table = "write the first items, one per row, to .csv, .parquet or .json; - is CSV on stdout"
+    table = "write the first items, one per row, to .csv, .xlsx, .parquet or .json; - is CSV on stdout"
     add("-o", "--out", type=files.output_file, metavar="PATH", help=table)
     add("--force", action="store_true", help="replace the file if it exists")
     share = (

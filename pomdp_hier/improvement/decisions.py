@@ -10,6 +10,7 @@ from typing import Any
 from pomdp_hier._arguments import check_path
 from pomdp_hier._imports import from_extra
 from pomdp_hier._io.formats import open_csv
+from pomdp_hier._io.workbooks import workbook_rows
 from pomdp_hier._text import brief, counted
 from pomdp_hier.errors import FileFormatError, ParameterError
 from pomdp_hier.hierarchy.editing import Draft
@@ -119,6 +120,8 @@ def _table(content: bytes, ending: str, name: str) -> list[dict[str, Any]]:
         pq = from_extra("frames", "pyarrow.parquet", f"{name} is a Parquet file, which needs pyarrow")
         table: list[dict[str, Any]] = pq.read_table(io.BytesIO(content)).to_pylist()
         return table
+    if ending == ".xlsx":
+        return workbook_rows(content, name, FileFormatError)
     table_of_text = open_csv(io.BytesIO(content), FileFormatError, name=name)
     return [dict(zip(table_of_text.columns, cells, strict=True)) for _, cells in table_of_text.rows]
 

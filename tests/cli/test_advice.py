@@ -107,7 +107,7 @@ TABLE = [
     ("score x.csv tree.csv --similarity precomputed", "x.csv: got shape (4, 2)", "-similarity precomputed"),
     ("score x.csv tree.csv --policy best", "best", "-policy best"),
     ("score x.csv tree.csv --out there.csv", "there.csv: exists already", "--force"),
-    ("score x.csv tree.csv --out x.xlsx", "--out: got x.xlsx", "score x.csv tree.csv --out y.csv"),
+    ("score x.csv tree.csv --out x.xls", "--out: got x.xls;", "score x.csv tree.csv --out y.csv"),
     ("score x.csv tree.csv --sampling simple", "--sampling has no effect", "-sampling simple"),
     ("score x.csv tree.csv --out - --json", "--out -", "score x.csv tree.csv --out -"),
     ("score x.csv tree.csv --sample-size many", "--sample-size: got 'many'", "score x.csv tree.csv --sample-size 0.5"),

@@ -2,12 +2,15 @@
 
 import csv
 import json
+import sys
 
 import numpy as np
 import pytest
 
 from pomdp_hier import Hierarchy
+from pomdp_hier._io.workbooks import workbook_rows
 from pomdp_hier.cli import main
+from pomdp_hier.cli.files import write_table
 from pomdp_hier.errors import FileFormatError
 from pomdp_hier.improvement import apply_decisions, read_decisions
 from pomdp_hier.improvement.decisions import Decision, kept_nodes
@@ -229,3 +232,40 @@ def test_json_and_parquet_hold_decisions_as_well(folder, capsys):
         found = read_decisions(folder / f"moves.{ending}")
         assert {row.nodes for row in found[:4]} == set(MISFILED)
         assert {row.decision for row in found} == {""}
+
+
+def test_a_workbook_goes_round_as_a_table_of_text_does(folder, capsys):
+    openpyxl = pytest.importorskip("openpyxl")
+    tree = as_paths(folder)
+    assert main(["misfiled", "x.csv", tree.name, "-o", "moves.xlsx", "--quiet"]) == 0
+    book = openpyxl.load_workbook("moves.xlsx")
+    sheet = book.worksheets[0]
+    head = [cell.value for cell in sheet[1]]
+    assert sheet.data_validations.dataValidation[0].formula1 == '"accept,reject"'
+    for row in sheet.iter_rows(min_row=2):
+        if row[head.index("item_id")].value == "i03":
+            row[head.index("decision")].value = "Accept"
+    book.save("moves.xlsx")
+    assert main(["apply", tree.name, "moves.xlsx", "-o", "better.csv"]) == 0
+    assert "1 accepted edit carried out" in capsys.readouterr().out
+    assert shelves("better.csv", capsys) == {**FILED, "i03": "boots"}
+
+
+def test_a_workbook_holds_texts_and_numbers_as_they_are(tmp_path):
+    pytest.importorskip("openpyxl")
+    columns = {"id": ["=1+1", "a\x07b", "007", "-"], "n": [7, 0.5, float("nan"), -1], "ok": [True, False, True, False]}
+    write_table(str(tmp_path / "t.xlsx"), columns, False)
+    found = workbook_rows((tmp_path / "t.xlsx").read_bytes(), "t.xlsx", FileFormatError)
+    assert [row["id"] for row in found] == ["=1+1", "a b", "007", "-"]
+    assert [row["n"] for row in found] == [7, 0.5, None, -1]
+    assert [row["ok"] for row in found] == columns["ok"]
+    for damaged in (b"", b"PK\x03\x04", (tmp_path / "t.xlsx").read_bytes()[:-40]):
+        with pytest.raises(FileFormatError, match=r"t\.xlsx: cannot be decoded"):
+            workbook_rows(damaged, "t.xlsx", FileFormatError)
+
+
+def test_a_workbook_names_its_extra_before_the_work(folder, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    tree = as_paths(folder)
+    assert main(["misfiled", "x.csv", tree.name, "-o", "moves.xlsx"]) == 1
+    assert "pip install 'pomdp-hier[excel]'" in capsys.readouterr().err

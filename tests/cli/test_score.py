@@ -136,7 +136,7 @@ def test_wrong_usage(shelf, capsys):
     assert "delta: got nan" in refusal(capsys, 2, *files, "--delta", "nan")
     assert "--top: got -1;" in refusal(capsys, 2, *files, "--top", -1)
     assert "policy" in refusal(capsys, 2, *files, "--policy", "wrong")
-    assert "--out: got" in refusal(capsys, 2, *files, "--out", shelf / "items.xlsx")
+    assert "--out: got" in refusal(capsys, 2, *files, "--out", shelf / "items.xls")
     assert "--out -" in refusal(capsys, 2, *files, "--out", "-", "--json")
     assert "the same file as the input FEATURES" in refusal(
         capsys, 2, shelf / "x.csv", shelf / "tree.json", "--out", shelf / "x.csv", "--force"
