@@ -132,7 +132,7 @@ def test_wrong_usage(shelf, capsys):
     files = (shelf / "x.npy", shelf / "tree.json")
     assert "got - for both" in refusal(capsys, 2, "-", "-")
     assert "delta: got -1" in refusal(capsys, 2, *files, "--delta", -1)
-    assert "nu: got 0.5" in refusal(capsys, 2, *files, "--nu", 0.5)
+    assert "nu: got -0.5" in refusal(capsys, 2, *files, "--nu", -0.5)
     assert "delta: got nan" in refusal(capsys, 2, *files, "--delta", "nan")
     assert "--top: got -1;" in refusal(capsys, 2, *files, "--top", -1)
     assert "policy" in refusal(capsys, 2, *files, "--policy", "wrong")

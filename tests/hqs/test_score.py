@@ -225,7 +225,7 @@ def test_a_temperature_that_overflows_is_the_uniform_limit():
         ({"tie": "flip"}, "tie: got 'flip'"),
         ({"similarity": "jaccard"}, "similarity: got 'jaccard'"),
         ({"delta": 0}, "delta: got 0"),
-        ({"nu": 0.5}, "nu: got 0.5"),
+        ({"nu": -0.5}, "nu: got -0.5"),
         ({"threads": 0}, "threads: got 0"),
         ({"threads": "2"}, "threads: got '2'"),
         ({"reward": 3}, "reward: got 3; expected a function"),
