@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from pomdp_hier._arguments import check_choice, check_integer, check_level, generator, is_one_of
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._imports import as_frame
-from pomdp_hier._intervals import bootstrap_interval, resampled, share_interval
+from pomdp_hier._intervals import bootstrap_interval, share_interval
 from pomdp_hier._text import counted
 from pomdp_hier.features.items import ItemFeatures
 from pomdp_hier.filing.centroids import UnitRows
@@ -231,8 +231,8 @@ class PredictedObserved:
         observed = int(nodes.n_correct.sum()) / total
         predicted = float(nodes.predicted @ nodes.n_choices) / total
         lines = [
-            f"correct child: observed {observed:z.1%}, predicted {predicted:z.1%} at delta {self.delta:.3g}, nu "
-            f"{self.nu:.3g}; {counted(int(nodes.n_choices.sum()), 'first choice')} on the path at "
+            f"correct child: observed {observed:z.1%}, predicted {predicted:z.1%} at delta {self.delta:z.3g}, nu "
+            f"{self.nu:z.3g}; {counted(int(nodes.n_choices.sum()), 'first choice')} on the path at "
             f"{counted(len(nodes.keys), 'node')}, for {counted(len(self.items.keys), 'item')}",
         ]
         for what, group in (("nodes", nodes), ("children", self.children), ("items", self.items)):
@@ -335,7 +335,7 @@ def predicted_and_observed(
     found = n_found / np.maximum(of_items, 1)
     figures = {"predicted": items.predicted, "hqs": values, "with_return": returning}
     figures |= {"cosine": cosine, "silhouette": silhouette}
-    weights = resampled(max(1, len(items.keys)), n_bootstrap, generator("random_state", random_state))
+    draws = generator("random_state", random_state).integers(1 << 62, size=(n_bootstrap, len(items.keys)))
     return PredictedObserved(
         searches=searches,
         delta=used,
@@ -351,7 +351,7 @@ def predicted_and_observed(
         cosine=cosine,
         silhouette=silhouette,
         correlations=tuple(
-            _correlation(name, figure, outcome, shares, weights, confidence)
+            _correlation(name, figure, outcome, shares, draws, confidence)
             for outcome, shares in (("observed", items.observed), ("found", found))
             for name, figure in figures.items()
         ),
@@ -478,27 +478,34 @@ def _rivals(prepared: Prepared, items: Ints) -> tuple[Floats, Floats]:
 
 
 def _correlation(
-    predictor: str, figure: Floats, outcome: str, shares: Floats, weights: Floats, confidence: float
+    predictor: str, figure: Floats, outcome: str, shares: Floats, draws: Ints, confidence: float
 ) -> Correlation:
+    """Return a rank correlation over the items that have both figures.
+
+    Args:
+        predictor, outcome: Their names.
+        figure, shares: Their values ``[rows]``.
+        draws: Large random integers ``[samples, rows]``, from which the bootstrap samples follow.
+        confidence: The level of the interval.
+    """
     known = ~(np.isnan(figure) | np.isnan(shares))
     n = int(known.sum())
-    rho, low, high = math.nan, math.nan, math.nan
-    if n > 2:
-        x, y = figure[known], shares[known]
-        rho = _spearman(x, y)
-        draws = np.array([_spearman(*_drawn(x, y, row)) for row in weights[:, known].astype(np.int64)])
-        low, high = bootstrap_interval(draws, n, confidence)
-    return Correlation(predictor, outcome, rho, low, high, n)
+    if n < 3:
+        return Correlation(predictor, outcome, math.nan, math.nan, math.nan, n)
+    x, y = figure[known], shares[known]
+    drawn = draws[:, :n] % n
+    bounds = range(0, len(drawn), max(1, _BLOCK // n))
+    samples = [_spearman(x[part], y[part]) for part in (drawn[at : at + bounds.step] for at in bounds)]
+    low, high = bootstrap_interval(np.concatenate(samples), n, confidence)
+    return Correlation(predictor, outcome, float(_spearman(x[None], y[None])[0]), low, high, n)
 
 
-def _drawn(x: Floats, y: Floats, counts: Ints) -> tuple[Floats, Floats]:
-    return np.repeat(x, counts), np.repeat(y, counts)
-
-
-def _spearman(x: Floats, y: Floats) -> float:
-    """Return Spearman's rank correlation, ties at their mean rank; NaN if one is constant."""
+def _spearman(x: Floats, y: Floats) -> Floats:
+    """Return Spearman's rank correlation of each row, ties at their mean rank; NaN if one is constant."""
     from scipy.stats import rankdata  # slow to import, and not needed by a score
 
-    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return math.nan
-    return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
+    ranks = [rankdata(values, axis=1) for values in (x, y)]
+    one, other = (values - values.mean(axis=1, keepdims=True) for values in ranks)
+    scale = np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
+    found: Floats = np.divide((one * other).sum(axis=1), scale, out=np.full(len(x), np.nan), where=scale > 0)
+    return found
