@@ -31,7 +31,7 @@ _JUDGED = 5_000  # items that judge a grouping
 _REFUSED = dict.fromkeys(
     ("sample_size", "half_width", "sampling", "updater", "n_jobs", "checkpoint", "policy_version", "sample_weight"),
     "regroup counts every item once. Leave it out.",
-) | dict.fromkeys(("policy", "tie", "reward"), "searchers who may go back do not use it. Leave it out.")
+) | dict.fromkeys(("policy", "tie", "reward", "engine"), "searchers who may go back do not use it. Leave it out.")
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ FUNCTIONS = {
     "hqs_scorer": lambda **s: appraisal.hqs_scorer(**s)(OwnTree().fit(X), X),
     "score_by_levels": lambda **s: appraisal.score_by_levels(X, TREE, **s),
     "improve": lambda **s: improvement.improve(X, TREE, kinds=["move"], folds=0, **s),
+    "regroup": lambda **s: improvement.regroup(X, TREE, folds=0, **s),
     "suggest_moves": lambda **s: appraisal.suggest_moves(X, diagnosed(**s), candidates=1, **s),
 }
 # One value of each setting that is not its default, with what it takes to be used.
@@ -92,6 +93,18 @@ REFUSED = {
     "hqs_scorer": {"checkpoint", "policy_version", "sample_size", "sampling", "random_state", "half_width"},
     "shuffled_scores": {"checkpoint", "policy_version"},
     "improve": {"checkpoint", "policy_version", "updater", "n_jobs", "policy", *SAMPLES},
+    "regroup": {
+        "checkpoint",
+        "policy_version",
+        "updater",
+        "n_jobs",
+        "policy",
+        "tie",
+        "reward",
+        "engine",
+        "sample_weight",
+        *SAMPLES,
+    },
     "suggest_moves": {"checkpoint", "policy_version", *SAMPLES},
 }
 SLOW = {"n_jobs"}
@@ -103,7 +116,9 @@ def test_the_tables_are_whole():
     for name, function in public.items():
         if inspect.isfunction(function):
             parameters = inspect.signature(function).parameters
-            if "policy_version" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            if {"policy_version", "delta"} <= parameters.keys() or any(
+                p.kind is p.VAR_KEYWORD for p in parameters.values()
+            ):
                 taking.add(name)
     assert taking | {"shuffled_scores"} == set(FUNCTIONS)
     assert set(VALUES) == set(inspect.signature(pomdp_hier.evaluate).parameters) - {"X", "hierarchy", "items"}
@@ -144,7 +159,7 @@ def test_every_function_takes_or_refuses_every_setting(name, setting, tmp_path, 
 WRONG = {
     "similarity": ["cosinus", 3, None],
     "delta": ["warm", 0, -1.0, math.nan, math.inf, None, [0.1]],
-    "nu": [0.5, "x", None],
+    "nu": [0, -0.5, "x", None, math.inf],
     "tie": ["first", None, 1],
     "policy": ["best", 3, object()],
     "reward": ["paper", 1.0, lambda size, n_items: size],
