@@ -149,6 +149,14 @@ def files():
         ),
         (
             "x.parquet",
+            lambda p: _twice(p, "a", "a"),
+            {},
+            "Rename them",
+            lambda p: _twice(p, "a", "b"),
+            {},
+        ),
+        (
+            "x.parquet",
             lambda p: parquet(pd.DataFrame({"v": [[1.0, 2.0]]}), p),
             {},
             "of vectors, embedding=",
@@ -182,7 +190,12 @@ def files():
     ]
 
 
-@pytest.mark.parametrize("row", range(20))
+def _twice(path, *names):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.Table.from_arrays([pa.array([1.0])] * 2, names=list(names)), path)
+
+
+@pytest.mark.parametrize("row", range(21))
 def test_advice_on_files_works(tmp_path, row):
     name, save, how, said, mend, settings = files()[row]
     if name == "x.parquet":

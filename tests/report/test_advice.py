@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pomdp_hier import Belief, Hierarchy, compare, diagnose, improve
+from pomdp_hier import POMDP, Belief, Hierarchy, compare, diagnose, improve
 from pomdp_hier.errors import ParameterError, PomdpHierError
 from pomdp_hier.planning.and_or import AndOrTree
 from pomdp_hier.planning.value_iteration import value_iteration
@@ -12,6 +12,7 @@ from pomdp_hier.report import (
     draw_action_regions,
     draw_alpha_vectors,
     draw_and_or,
+    draw_backups,
     draw_belief_simplex,
     draw_belief_trace,
     write_comparison,
@@ -45,10 +46,39 @@ def drawings():
             "Pass states=[...]",
             lambda: draw_action_regions(solution, tiger(), states=["tiger-left", "tiger-right"]),
         ),
+        (
+            lambda: draw_action_regions(solution, tiger(), states=["tiger-left"]),
+            "between=[...] with beliefs",
+            lambda: draw_action_regions(solution, tiger(), between=[{"tiger-left": 1}, [0.5, 0.5]]),
+        ),
+        (
+            lambda: draw_action_regions(solution, tiger(), states=["tiger-left"], between=([1, 0], [0, 1])),
+            "Leave states out",
+            lambda: draw_action_regions(solution, tiger(), between=([1, 0], [0, 1])),
+        ),
+        (
+            lambda: draw_action_regions(solution, tiger(), between=5),
+            "Pass between=(belief, belief)",
+            lambda: draw_action_regions(solution, tiger(), between=(Belief.certain("tiger-left"), [0.5, 0.5])),
+        ),
+        (
+            lambda: draw_alpha_vectors(np.eye(3)),
+            "Pass between=(belief, belief)",
+            lambda: draw_alpha_vectors(np.eye(3), between=([1, 0, 0], [0, 1, 0])),
+        ),
+        (
+            lambda: draw_backups(_three(), steps=[1]),
+            "Pass between=(belief, belief)",
+            lambda: draw_backups(_three(), steps=[1], between=([1, 0, 0], [0, 1, 0]))[0],
+        ),
     ]
 
 
-@pytest.mark.parametrize("row", range(9))
+def _three():
+    return value_iteration(POMDP.from_arrays(T=[np.eye(3)], Z=[np.ones((3, 1))], R=[[1.0, 2.0, 3.0]], discount=0.5), 1)
+
+
+@pytest.mark.parametrize("row", range(14))
 def test_advice_on_drawings_works(row):
     pytest.importorskip("matplotlib").use("agg")
     call, said, better = drawings()[row]
