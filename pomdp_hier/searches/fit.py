@@ -10,6 +10,7 @@ from pomdp_hier._arguments import check_integer, check_level, generator, is_one_
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._imports import as_frame
 from pomdp_hier._intervals import bootstrap_interval, resampled
+from pomdp_hier._progress import slow_work
 from pomdp_hier._text import counted
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hierarchy.node_names import warn_user
@@ -345,24 +346,23 @@ class _Fitting:
     def result(self) -> DeltaFit:
         """Return the fit."""
         choices, on_path = self._choices, self._choices.on_path
-        parts = [self._part("all", np.ones(len(choices), dtype=bool))[0]]
-        root: Floats | None = None
-        for level in np.unique(choices.level).tolist():
-            part, deltas = self._part(f"level {level}", choices.level == level)
-            root = deltas if root is None else root
-            first = next((known for known in parts if known.part.startswith("level")), part)
-            factor = self._nu ** (level - int(choices.level.min()))
-            interval = bootstrap_interval(factor * deltas / root, part.n_items, self._confidence)
-            ratio = factor * part.delta / first.delta
-            parts.append(replace(part, times_root=ratio, times_root_interval=interval))
-        for name, chosen in (
-            ("on path", on_path),
-            ("off path", ~on_path),
-            ("first", ~choices.repeated),
-            ("repeated", choices.repeated),
-        ):
-            if chosen.any() and not chosen.all():
-                parts.append(self._part(name, chosen)[0])
+        levels = {f"level {level}": choices.level == level for level in np.unique(choices.level).tolist()}
+        halves = {"on path": on_path, "off path": ~on_path, "first": ~choices.repeated, "repeated": choices.repeated}
+        masks = {"all": np.ones(len(choices), dtype=bool), **levels}
+        masks |= {name: chosen for name, chosen in halves.items() if chosen.any() and not chosen.all()}
+        parts: list[PartFit] = []
+        root: tuple[int, float, Floats] | None = None
+        with slow_work("fitting delta to searches", "parts", len(masks)) as bar:
+            for name, chosen in masks.items():
+                part, deltas = self._part(name, chosen)
+                if name in levels:
+                    level = int(choices.level[chosen][0])
+                    root = (level, part.delta, deltas) if root is None else root
+                    factor = self._nu ** (level - root[0])
+                    interval = bootstrap_interval(factor * deltas / root[2], part.n_items, self._confidence)
+                    part = replace(part, times_root=factor * part.delta / root[1], times_root_interval=interval)
+                parts.append(part)
+                bar.update()
         return DeltaFit(float(self._nu), self._prior, tuple(parts), self._confidence, choices)
 
     def _part(self, name: str, chosen: Bools) -> tuple[PartFit, Floats]:
