@@ -29,6 +29,7 @@ GIVEN = "as it is"
 _LINKAGES = ("average", "complete", "ward")
 _MOST_HEADINGS = 8_000  # their distances take half a gigabyte
 _SHARES = (0.05, 0.2, 1.0)  # of the headings that are nearer to another group
+_ROUNDS = 10  # of k-means
 _SIZES = 6  # numbers of groups that are tried
 
 
@@ -150,7 +151,31 @@ def one_level(tree: Hierarchy, place: Place, vectors: Any) -> Iterator[Plan]:
                 parents = old.copy()
                 parents[moved] = nodes[nearest[moved]]
                 yield Plan(f"{counted(len(moved), 'heading')} moved to the nearest group", parents, none)
+    if (old != place.node).any() and len(old) <= place.max_children:
+        yield Plan("one list", np.full(len(old), place.node), none)
     yield from _cut(place, vectors)
+
+
+def refined(plan: Plan, place: Place, vectors: Any) -> Plan:
+    """Return a plan of one level with every heading in the nearest group, as in spherical k-means.
+
+    A group that is full takes nobody, and one of a single heading stays.
+    """
+    _, at = np.unique(np.where(plan.parents < 0, plan.parents, np.arange(len(plan.parents))), return_inverse=True)
+    counts = np.bincount(at)
+    for _ in range(_ROUNDS):
+        nearest, margin = _nearest(vectors, at)
+        moved = False
+        for heading in np.argsort(-margin, kind="stable").tolist():
+            source, target = int(at[heading]), int(nearest[heading])
+            if margin[heading] <= 0:
+                break
+            if counts[source] > 1 and counts[target] < place.max_children:
+                at[heading], moved = target, True
+                counts[source], counts[target] = counts[source] - 1, counts[target] + 1
+        if not moved:
+            break
+    return _plan(f"{plan.name}, refined", at, place)
 
 
 def _nearest(vectors: Any, at: Ints) -> tuple[Ints, Floats]:

@@ -24,10 +24,21 @@ from pomdp_hier.hqs.inputs import Prepared, opened
 from pomdp_hier.hqs.search_length import SearchLengthResult, check_label_cost, lengths_of_items
 from pomdp_hier.hqs.settings import Run
 from pomdp_hier.improvement.choice import fold_of, measured, part_of
-from pomdp_hier.improvement.groupings import GIVEN, Place, Plan, members_of, one_level, place_of, two_levels, vectors_of
+from pomdp_hier.improvement.groupings import (
+    GIVEN,
+    Place,
+    Plan,
+    members_of,
+    one_level,
+    place_of,
+    refined,
+    two_levels,
+    vectors_of,
+)
 from pomdp_hier.improvement.result import HeldOutGain
 
 _JUDGED = 5_000  # items that judge a grouping
+_REFINED = 4  # groupings of one level
 _REFUSED = dict.fromkeys(
     ("sample_size", "half_width", "sampling", "updater", "n_jobs", "checkpoint", "policy_version", "sample_weight"),
     "regroup counts every item once. Leave it out.",
@@ -210,7 +221,7 @@ def regroup(
         raise unexpected("similarity", "precomputed", "a similarity of features, which have centroids")
     place = place_of(hierarchy, node, level, max_children)
     _check_terms(terms, prepared)
-    judge = _Judge(run, label_cost, tolerance, random_state)
+    judge = Judge(run, label_cost, tolerance, random_state)
     items = np.arange(hierarchy.n_items)
     before = lengths_of_items(prepared, Run(threads=run.threads), label_cost, items)
     with shown_progress(run.progress, "regroup", "part", folds + 1) as bar:
@@ -239,7 +250,7 @@ def regroup(
     )
 
 
-class _Judge:
+class Judge:
     """Choice among groupings by the expected search length."""
 
     def __init__(self, run: Run, label_cost: float, tolerance: float, random_state: int) -> None:
@@ -266,6 +277,11 @@ class _Judge:
         plans = list(one_level(tree, place, vectors))
         scores = {plan.name: self.score(prepared, place, plan) for plan in plans}
         grouped = [plan for plan in plans if len(plan.above)]
+        for base in sorted(grouped, key=lambda plan: -scores[plan.name])[:_REFINED]:
+            plan = refined(base, place, vectors)
+            grouped.append(plan)
+            plans.append(plan)
+            scores[plan.name] = self.score(prepared, place, plan)
         if grouped:
             base = max(grouped, key=lambda plan: scores[plan.name])
             fewest = min(grouped, key=lambda plan: int((plan.above == place.node).sum()))
@@ -281,6 +297,12 @@ class _Judge:
 
     def held_out_rise(self, prepared: Prepared, place: Place, out: Ints, before: SearchLengthResult) -> Floats:
         """Return the rise of the values of some items by the grouping that the others choose."""
+        tree = self.without(prepared, place, out).made(prepared.hierarchy, place)[0]
+        after = lengths_of_items(prepared.on(tree), self.run, self.label_cost, out)
+        return after.values - before.values[out]
+
+    def without(self, prepared: Prepared, place: Place, out: Ints) -> Plan:
+        """Return the grouping that the items other than these choose, without the rows of these."""
         tree = prepared.hierarchy
         others = np.setdiff1d(np.arange(tree.n_items), out)
         part = part_of(prepared, others)
@@ -288,7 +310,7 @@ class _Judge:
         number[part.nodes] = np.arange(len(part.nodes))
         known = np.flatnonzero(number[place.headings] >= 0)
         if len(known) < 3:
-            return np.zeros(len(out))
+            return Plan(GIVEN, tree.parent[place.headings], np.empty(0, dtype=np.int64))
         small = replace(place, node=int(number[place.node]), headings=number[place.headings[known]])
         plan, _ = self.best(part.prepared, small)
         parents = np.empty(len(place.headings), dtype=np.int64)
@@ -298,9 +320,7 @@ class _Judge:
             siblings = parents[known[old[known] == old[heading]]].tolist() or [int(old[heading])]
             parents[heading] = Counter(siblings).most_common(1)[0][0]
         above = np.where(plan.above >= 0, part.nodes[np.maximum(plan.above, 0)], plan.above)
-        whole = Plan(plan.name, parents, above).made(tree, place)[0]
-        after = lengths_of_items(prepared.on(whole), self.run, self.label_cost, out)
-        return after.values - before.values[out]
+        return Plan(plan.name, parents, above)
 
 
 def _check_terms(terms: Any, prepared: Prepared) -> None:

@@ -11,7 +11,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from pomdp_hier import Hierarchy, expected_search_length
 from pomdp_hier.errors import DataWarning, HierarchyError, ParameterError
 from pomdp_hier.improvement import regroup
-from pomdp_hier.improvement.groupings import _groups_of, _nearest
+from pomdp_hier.improvement.groupings import Place, Plan, _groups_of, _nearest, refined
 
 SECTIONS, HEADINGS, ITEMS = 4, 5, 6
 
@@ -123,6 +123,29 @@ def test_two_levels_of_groups():
     largest = {frozenset(found.tree.items(group.node).tolist()) for group in found.groups if group.n_items > 16}
     assert largest
     assert all(len({item // 64 for item in items}) == 1 for items in largest)  # each inside a quarter
+
+
+def test_one_list_is_a_grouping_where_breadth_allows_it():
+    rng = np.random.default_rng(0)
+    heading = np.arange(600) // 100  # few headings of many items: labels cost next to nothing
+    X = np.eye(6)[heading] + 0.3 * rng.random((600, 6))
+    tree = Hierarchy.from_paths([f"{h % 2} > {h} > {k}" for k, h in enumerate(heading)], sep=">")
+    found = regroup(X, tree, delta=0.1, folds=0, max_children=6)
+    assert (found.method, found.groups, found.kept) == ("one list", (), 0.0)
+    assert [torn.n_groups for torn in found.torn] == [3, 3]
+    assert regroup(X, tree, delta=0.1, folds=0, max_children=5).method != "one list"
+
+
+def test_refined_groups_are_at_least_as_near():
+    rng = np.random.default_rng(1)
+    place = Place(99, np.arange(30), 12)
+    vectors = np.repeat(np.eye(3), 10, axis=0) + 0.2 * rng.random((30, 3))
+    start = np.roll(np.arange(30) % 3, 4)
+    found = refined(Plan("mixed", -1 - start, np.full(3, 99)), place, vectors)
+    assert found.name == "mixed, refined"
+    assert {tuple(np.flatnonzero(found.parents == group).tolist()) for group in set(found.parents.tolist())} == {
+        tuple(range(10 * k, 10 * k + 10)) for k in range(3)
+    }
 
 
 def test_only_the_levels_below_the_node_change():
