@@ -73,7 +73,7 @@ def study(case: str, X: Any, tree: Hierarchy, splits: int) -> Iterator[dict[str,
     flat = Plan("one list", np.full(len(place.headings), place.node), np.empty(0, dtype=np.int64))
     for delta in (0.01, calibrate_delta(X, tree).delta):
         prepared = prepare(X, tree, Settings(delta=delta))
-        judge, best = Judge(Run(), 1.0, 0.1, 0), Judge(Run(), 1.0, 0.0, 0)
+        judge, best = Judge(Run(), 1.0, 0.05, 0), Judge(Run(), 1.0, 0.0, 0)
         for seed in range(splits):
             out = np.flatnonzero(fold_of(tree.starts[: tree.n_items], 2, seed) == 0)
             half = np.setdiff1d(np.arange(tree.n_items), out)

@@ -280,8 +280,8 @@ def _configure_regroup(parser: argparse.ArgumentParser) -> None:
     inputs.add_count(parser, "--max-children", "at most N children per rebuilt node (default: as many as now)")
     cost = "the cost of reading a label, in items looked at (default: 1)"
     add("--label-cost", type=inputs.amount, default=1.0, metavar="X", help=cost)
-    near = "give up this share of the gain for a tree that is nearer to the given one (default: 0.1)"
-    add("--tolerance", type=inputs.amount, default=0.1, metavar="X", help=near)
+    near = "give up this share of the gain for a tree that is nearer to the given one (default: 0.05)"
+    add("--tolerance", type=inputs.amount, default=0.05, metavar="X", help=near)
     inputs.add_count(parser, "--folds", "number of parts for the held-out gain; 0 to skip", 2)
     inputs.add_count(parser, "--seed", "random seed of the parts", 0)
     inputs.add_count(parser, "--top", "print N groups", 20)

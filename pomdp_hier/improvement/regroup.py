@@ -164,7 +164,7 @@ def regroup(
     level: int | None = None,
     max_children: int | None = None,
     label_cost: float = 1.0,
-    tolerance: float = 0.1,
+    tolerance: float = 0.05,
     terms: Sequence[str] | None = None,
     folds: int = 2,
     confidence: float = 0.95,
