@@ -90,14 +90,22 @@ class Checkpoint(Generic[Row]):
 
     def append(self, rows: Iterable[Row]) -> None:
         """Write finished rows to the disk, all or none."""
-        finished = list(rows)
+        self._write(list(rows))
+
+    def replace(self, rows: Iterable[Row]) -> None:
+        """Write rows in place of all earlier ones, all or none."""
+        self._write(list(rows), "DELETE FROM rows")
+
+    def _write(self, finished: list[Row], before: str | None = None) -> None:
         marks = ", ".join("?" * (1 + len(finished[0]))) if finished else ""
         with _sqlite_errors(self._path), self._connection:
             self._connection.execute("BEGIN")
+            if before is not None:
+                self._connection.execute(before)
             self._connection.executemany(
                 f"INSERT INTO rows VALUES ({marks})", [(*row, _checksum(row)) for row in finished]
             )
-        self.rows.update({row[0]: row for row in finished})
+        self.rows = {**({} if before else self.rows), **{row[0]: row for row in finished}}
 
 
 def _checksum(row: tuple[Any, ...]) -> int:
@@ -116,6 +124,7 @@ def _sqlite_errors(path: Path) -> Iterator[None]:
             sqlite3.SQLITE_NOTADB: f"the file is not a checkpoint. {_OTHER}",
             sqlite3.SQLITE_FULL: "the disk is full; finished rows are kept. Free disk space, and run again.",
             sqlite3.SQLITE_CANTOPEN: "the file cannot be opened or created. Pass a path in an existing folder.",
+            sqlite3.SQLITE_TOOBIG: "an array has more than 1 GB, which SQLite does not hold. Pass checkpoint=None.",
             sqlite3.SQLITE_READONLY: "the file cannot be written. Pass another path.",
         }
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -58,9 +58,21 @@ def expand(
     offsets = np.zeros(len(seen) + 1, dtype=np.int64)
     np.cumsum(np.bincount(owner, minlength=len(seen)), out=offsets[1:])
     mass = mass / share[owner]
-    hashes = mixed(rounded_bits(mass), state)
-    keys: NDArray[np.uint64] = np.add.reduceat(hashes, offsets[:-1]) if len(seen) else np.zeros(0, dtype=np.uint64)
-    return seen, offsets, state, mass, share, keys, lost
+    return seen, offsets, state, mass, share, belief_keys(state, mass, offsets), lost
+
+
+def belief_keys(index: Ints, weight: Floats, offsets: Ints) -> NDArray[np.uint64]:
+    """Return a hash of each belief, equal for weights that agree to 1e-12 of their size.
+
+    Args:
+        index: The positions of the entries.
+        weight: Their weights.
+        offsets: ``[C + 1]``, the start of each belief's entries.
+    """
+    if len(offsets) == 1:
+        return np.zeros(0, dtype=np.uint64)
+    keys: NDArray[np.uint64] = np.add.reduceat(mixed(rounded_bits(weight), index), offsets[:-1])
+    return keys
 
 
 def mixed(bits: NDArray[np.uint64], state: Ints) -> NDArray[np.uint64]:

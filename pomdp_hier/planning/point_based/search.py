@@ -11,6 +11,8 @@ Sources: Smith and Simmons (2005), HSVI2; Kurniawati, Hsu and Lee (2008), SARSOP
 point-based policy iteration.
 """
 
+import copy
+
 import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
@@ -163,6 +165,15 @@ class Search(HasKernels):
         """Raise `StoppedEarlyError` if a limit is reached; all bounds hold."""
         if self.stop() or (self.horizon is None and self.most_bytes < np.inf and self.n_bytes >= self.most_bytes):
             raise StoppedEarlyError
+
+    def continued(self, fresh: "Search") -> "Search":
+        """Return a copy with the inner loops and limits of another search of the same problem."""
+        search = copy.deepcopy(self)
+        search.kernels, search.most_bytes, search.stop = fresh.kernels, fresh.most_bytes, fresh.stop
+        for stage in search.stages:
+            stage.kernels = fresh.kernels
+        search.trials = search._idle = 0
+        return search
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -326,6 +337,10 @@ class Search(HasKernels):
         if -np.inf < q[action] < pool.upper[node] - 1e-13 * stage.scale:
             stage.add_point(node, float(q[action]), stage.reasons[node])
         return action
+
+    def upper_backup(self, stage: Stage, node: int) -> float:
+        """Back up the upper bound of a belief, and return its greatest action value."""
+        return float(stage.q_upper[node][self._improve(stage, node)])
 
     def _raise_lower(self, stage: Stage, nodes: Ints, with_fallback: bool = True) -> None:
         """Raise lower values by new vectors; where none is legal yet, add fallback plans."""

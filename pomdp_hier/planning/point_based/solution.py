@@ -1,5 +1,6 @@
 """The result of `solve`: bounds, alpha vectors, belief points, history, policy, controller and certificate."""
 
+import os
 from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from pomdp_hier.planning.alpha_vectors import LeafVectors
 from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.planning.decision import Decision, where_to_decide
 from pomdp_hier.planning.point_based.certificate import write_certificate
+from pomdp_hier.planning.point_based.saved_search import SavedSearch, open_search, require_settings, settings_of
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.stage import Stage
 from pomdp_hier.planning.pomdp_py_planners import AgentPlanner
@@ -142,6 +144,36 @@ class Solution:
     belief: Belief | None = field(repr=False)
     observation: Hashable = field(repr=False)
     search: Search = field(repr=False)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The numbers of the problem, the horizon and the start, as a checkpoint holds them."""
+        start = self.problem.initial_belief if self.belief is None else self.belief
+        return settings_of(self.problem, self.horizon, start, self.observation)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the search to a file, from which ``solve(problem, checkpoint=path)`` continues on any machine.
+
+        Args:
+            path: A new file, or a checkpoint of the same problem, horizon and start, which is overwritten.
+
+        Raises:
+            CheckpointError: The file is another one, is in use, or cannot be written.
+
+        Example:
+            >>> import tempfile
+            >>> from pomdp_hier.planning import solve
+            >>> from pomdp_hier.problems import tiger
+            >>> folder = tempfile.TemporaryDirectory()
+            >>> solve(tiger(), precision=0.1).save(folder.name + "/tiger")
+            >>> solve(tiger(), precision=0.1, checkpoint=folder.name + "/tiger").search.trials
+            0
+            >>> folder.cleanup()
+        """
+        with open_search(path) as file:
+            if file is not None:
+                require_settings(file, self.settings)
+                SavedSearch.save(file, self.search, self.settings)
 
     @property
     def gap(self) -> float:

@@ -1,6 +1,7 @@
 """`solve`: converging lower and upper bounds on the optimal value of a problem."""
 
 import math
+import os
 import signal
 import threading
 import time
@@ -13,17 +14,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pomdp_hier._arguments import check_choice, check_flag, is_integer, unexpected
+from pomdp_hier._arguments import check_choice, check_flag, check_kind, is_integer, unexpected
 from pomdp_hier._arrays import Floats
 from pomdp_hier._imports import is_installed, pays
 from pomdp_hier._io.memory import memory_available
 from pomdp_hier._progress import shown_progress
-from pomdp_hier.errors import MissingExtraError, PlanningError
+from pomdp_hier.errors import MissingExtraError, ParameterError, PlanningError
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
 from pomdp_hier.planning.point_based import on_numpy
 from pomdp_hier.planning.point_based.initial_bounds import InitialBounds, initial_bounds
 from pomdp_hier.planning.point_based.linear_systems import StoppedEarlyError, never
 from pomdp_hier.planning.point_based.model_arrays import Outcomes, SolverModel, outcomes_of, solver_model
+from pomdp_hier.planning.point_based.saved_search import SavedSearch, open_search, settings_of
 from pomdp_hier.planning.point_based.search import Search, finite_stages, infinite_stage
 from pomdp_hier.planning.point_based.solution import Progress, Solution
 from pomdp_hier.pomdp.numeric import is_nonnegative
@@ -54,6 +56,8 @@ def solve(
     memory_limit: float | None = None,
     max_trials: int | None = None,
     engine: Engine = "auto",
+    resume: Solution | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = False,
 ) -> Solution:
     """Return a lower and an upper bound on the optimal value, with a policy and a certificate.
@@ -79,10 +83,15 @@ def solve(
         max_trials: The largest number of searches from the start belief.
         engine: ``"numba"`` for compiled inner loops, ``"numpy"``, or ``"auto"``: numba where it is installed and pays,
             compilation included. Both give the same bounds up to rounding.
+        resume: A solution of the same problem, horizon and start, whose search is continued; it is not changed.
+        checkpoint: A file to which the search is written from time to time and at its end, and from which the same
+            call continues, after a killed process as well. Its numbers are checked against the problem, so that a
+            file from a stranger gives no false bound. `Solution.save` writes one, and ``max_trials=0`` reads it alone.
         progress: Whether to show a progress bar with both bounds on standard error.
 
     Raises:
-        ParameterError: An argument is out of range.
+        ParameterError: An argument is out of range, or a solution to resume is of another problem.
+        CheckpointError: The file is of another problem, horizon or start, is damaged, or is in use.
         ModelError: The problem cannot be bounded: values may grow without bound, legal actions depend on the belief,
             a number is not finite, floats cannot hold its values, or no action is legal at a reachable belief.
         PlanningError: The start belief is terminal.
@@ -100,6 +109,8 @@ def solve(
     """
     require_problem(problem, "solve")
     _check(horizon, precision, time_limit, memory_limit, max_trials, engine, progress)
+    if resume is not None and checkpoint is not None:
+        raise ParameterError("resume: got a solution with a checkpoint; expected one of them. Leave out resume.")
     began = time.process_time()
     start = problem.initial_belief if belief is None else problem.as_belief(belief)
     compiled = problem.compiled
@@ -112,6 +123,9 @@ def solve(
     else:
         _check_stages(horizon, model)
         require_float_range(compiled, horizon_sum(model.shrink, horizon))
+    settings = {} if resume is None and checkpoint is None else settings_of(problem, horizon, start, observation)
+    if resume is not None:
+        _check_resumed(resume, settings)
     limits = _Limits(precision, time_limit, memory_limit, max_trials, began)
     with limits.interruptible():
         outcomes = outcomes_of(model)
@@ -121,14 +135,25 @@ def solve(
     except KeyboardInterrupt:  # numba was being loaded, or compiled
         limits.pressed.append(signal.SIGINT)
         kernels = on_numpy
-    with limits.interruptible(), shown_progress(progress, "bounds", " trials") as bar:
+    with (
+        limits.interruptible(),
+        shown_progress(progress, "bounds", " trials") as bar,
+        open_search(checkpoint) as file,
+    ):
         if initial is None:
             stages = finite_stages(model, outcomes, kernels, horizon or 0, limits.stop)
         else:
             stages = infinite_stage(model, kernels, initial)
         search = Search(model, kernels, weights, stages, limits.most_bytes, limits.stop)
-        status = _run(search, limits, history, bar)
-        search.stop = never
+        if resume is not None:
+            search = resume.search.continued(search)
+        saved = None if file is None else SavedSearch(file, search, settings)
+        try:
+            status = _run(search, limits, history, bar, saved)
+        finally:
+            search.stop = never
+            if saved is not None:
+                saved.write()
     return Solution(
         *search.bounds,
         status=status,
@@ -155,6 +180,18 @@ def _check(
             raise unexpected(name, value, "a number of at least 0, or None for no limit")
     check_flag("progress", progress)
     check_choice("engine", engine, ("auto", "numpy", "numba"))
+
+
+def _check_resumed(resume: Any, settings: dict[str, Any]) -> None:
+    """Raise an error unless the solution is one of the same problem, horizon and start."""
+    check_kind("resume", resume, Solution, "the result of solve")
+    own = resume.settings
+    for name, value in settings.items():
+        if own[name] != value:
+            raise ParameterError(
+                f"resume: got a solution of another {name}; expected one of this problem, horizon and start. Leave it "
+                "out."
+            )
 
 
 def _check_stages(horizon: int, model: SolverModel) -> None:
@@ -277,7 +314,7 @@ def _begin(
     return history, initial
 
 
-def _run(search: Search, limits: _Limits, history: list[Progress], bar: Any) -> str:
+def _run(search: Search, limits: _Limits, history: list[Progress], bar: Any, saved: SavedSearch | None = None) -> str:
     """Search until a limit is reached, and return its code; add the bounds to the history."""
     search.begin()
     status = None
@@ -291,6 +328,8 @@ def _run(search: Search, limits: _Limits, history: list[Progress], bar: Any) -> 
         if status is None:
             with suppress(StoppedEarlyError):
                 search.trial()
+            if saved is not None:
+                saved.write_if_due()
         elif status not in ("interrupted", "memory"):
             search.stop = limits.stop_last
             search.finish()

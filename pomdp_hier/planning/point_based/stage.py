@@ -278,7 +278,7 @@ class Stage(HasKernels):
                 raise self.model.dead_end(index)
             self.q_upper[node] = np.where(legal, self.kernels.expectations(index, weight, self.informed), -np.inf)
             self.immediate[node] = self.kernels.expectations(index, weight, self.model.reward)
-            self.children[node] = {}
+            self.children.setdefault(node, {})
             self.reasons[node] = (None,) * self.model.n_actions
         return self.q_upper[node]
 
@@ -330,6 +330,19 @@ class Stage(HasKernels):
         points.gap[row] = value - float(self.corner[index] @ weight)
         points.node[row], points.number[row] = node, self.n_points_ever
         self.n_points_ever += 1
+
+    def forget_points(self) -> None:
+        """Remove all points, and all upper bounds that rest on them."""
+        pool = self.pool
+        self.points.keep(np.zeros(0, dtype=np.int64))
+        self.corner = self.first_corner.copy()
+        self.corner_node.clear()
+        self.value.clear()
+        self.q_upper.clear()
+        self.reasons.clear()
+        rows = slice(0, pool.count)
+        pool.source[rows], pool.met[rows] = -2, -1
+        self.kernels.greatest(0, pool.count, pool.csr, pool.upper, self.informed)
 
     def _new_gaps(self) -> None:
         """Recompute the gaps of all points after a corner value fell."""
