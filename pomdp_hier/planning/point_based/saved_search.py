@@ -1,7 +1,7 @@
 """A search in a checkpoint: its alpha vectors and belief points, checked against the problem when they are read.
 
-A file may come from anyone. Each vector must be at most the backup of its successors, so that it is at most the value of
-a controller. Points whose values are at least the backups of the upper bound that they make together are kept; the
+A file may come from anyone. Each vector must be at most the backup of its successors, so that it is at most the value
+of a controller. Points whose values are at least the backups of the upper bound that they make together are kept; the
 others are backed up again. Both are computed from the problem, so that no number of the file is believed.
 """
 
@@ -222,6 +222,7 @@ def _restore(checkpoint: Checkpoint[Part], search: Search) -> None:
         raise CheckpointError(
             f"checkpoint: got {error}, which cannot be of bounds of this problem; expected what solve wrote. {_OTHER}"
         ) from error
+    search.stages[-1].refresh_upper(np.array([search.root]))
 
 
 _OTHER = "Pass another path, or delete the file to start again."
@@ -330,5 +331,5 @@ def _restore_points(search: Search, stage: Stage, arrays: dict[str, Any]) -> Non
         for node in wrong:
             del claimed[node]
         stage.forget_points()
-    for node in nodes.tolist():
+    for node in set(nodes.tolist()) - claimed.keys():
         search.upper_backup(stage, node)

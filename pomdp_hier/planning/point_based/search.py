@@ -179,7 +179,8 @@ class Search(HasKernels):
     def bounds(self) -> tuple[float, float]:
         """The lower and the upper bound of the value at the start."""
         pool = self.stages[-1].pool
-        return self.mass * float(pool.lower[self.root]), self.mass * float(pool.upper[self.root])
+        lower, upper = self.mass * float(pool.lower[self.root]), self.mass * float(pool.upper[self.root])
+        return lower, lower if 0 < lower - upper <= 1e-12 * self.stages[-1].scale else upper  # by rounding alone
 
     def begin(self) -> None:
         """Update the root's bounds before the first trial."""
