@@ -19,6 +19,7 @@ from pomdp_hier import (
     load_features,
     read_pomdp,
     simulate,
+    solve,
     write_pomdp,
 )
 from pomdp_hier.distributed import evaluate_distributed
@@ -58,6 +59,7 @@ CALLS = {  # by function and argument: calls with the path, which ends in what t
     "run_experiment.checkpoint": [
         (lambda path: run_experiment({"tiger": TIGER}, RANDOM, checkpoint=path, **SHORT), "")
     ],
+    "solve.checkpoint": [(lambda path: solve(TIGER, max_trials=1, checkpoint=path), "")],
     "read_decisions.path": [(read_decisions, ".csv"), (read_decisions, ".parquet")],
     "write_teaching_page.path": [(write_teaching_page, ".html")],
     "Hierarchy.from_json.source": [(Hierarchy.from_json, ".json")],
