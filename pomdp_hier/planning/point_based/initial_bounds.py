@@ -300,7 +300,7 @@ def blind_plans(model: SolverModel, outcomes: Outcomes) -> Ints:
     It is the same action, or the first that is always legal where that one may not be; -1 where none is.
 
     Example:
-        >>> from pomdp_hier.planning.point_based.model_arrays import solver_model
+        >>> from pomdp_hier.planning.point_based.model_arrays import outcomes_of, solver_model
         >>> from pomdp_hier.problems import tiger
         >>> model = solver_model(tiger().compiled)
         >>> blind_plans(model, outcomes_of(model)).tolist()
