@@ -15,7 +15,7 @@ from pomdp_hier._io.memory import held
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import Belief, as_belief
-from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel, as_reward
+from pomdp_hier.pomdp.models import Kept, ObservationModel, RewardModel, TransitionModel, as_reward
 from pomdp_hier.pomdp.numeric import (
     Number,
     as_float,
@@ -92,6 +92,7 @@ class ArrayTransition(TransitionModel):
     """``T[a, s, s']`` as a model over names; the matrices are ``[S, S']``, sparse or of objects."""
 
     def __init__(self, matrices: Sequence[Any], states: Sequence[Any], actions: Sequence[Any]) -> None:
+        self._rows = Kept(self._row)
         self.matrices = tuple(matrices)
         self.spaces = (tuple(states), tuple(actions))
         self._states = tuple(states)
@@ -99,6 +100,9 @@ class ArrayTransition(TransitionModel):
         self._action_index = Positions("action", actions)
 
     def distribution(self, state: Any, action: Any) -> Mapping[Any, Number]:
+        return self._rows[state, action]
+
+    def _row(self, state: Any, action: Any) -> dict[Any, Number]:
         return _row(self.matrices[self._action_index[action]], self._state_index[state], self._states)
 
 
@@ -114,6 +118,7 @@ class ArrayObservation(ObservationModel):
         actions: Sequence[Any],
         observations: Sequence[Any],
     ) -> None:
+        self._rows = Kept(self._row)
         self.matrices = tuple(matrices)
         self.spaces = (tuple(states), tuple(actions), tuple(observations))
         self._observations = tuple(observations)
@@ -121,6 +126,9 @@ class ArrayObservation(ObservationModel):
         self._action_index = Positions("action", actions)
 
     def distribution(self, next_state: Any, action: Any, state: Any = None) -> Mapping[Any, Number]:
+        return self._rows[next_state, action]
+
+    def _row(self, next_state: Any, action: Any) -> dict[Any, Number]:
         return _row(self.matrices[self._action_index[action]], self._state_index[next_state], self._observations)
 
 
@@ -193,7 +201,8 @@ def _row(matrix: Any, index: int, names: Sequence[Any]) -> dict[Any, Number]:
     """Return the entries of one row that are not 0, by name."""
     if sparse.issparse(matrix):
         span = slice(matrix.indptr[index], matrix.indptr[index + 1])
-        return {names[j]: float(p) for j, p in zip(matrix.indices[span], matrix.data[span], strict=True) if p != 0}
+        pairs = zip(matrix.indices[span].tolist(), matrix.data[span].tolist(), strict=True)
+        return {names[j]: p for j, p in pairs if p != 0}
     if isinstance(matrix, Rows):
         return {names[j]: p for j, p in matrix.row(index)}
     return {names[j]: p for j, p in enumerate(matrix[index]) if p != 0}

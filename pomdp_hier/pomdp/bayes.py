@@ -17,12 +17,7 @@ Simplify = Callable[[Number], Number]
 def joint_row(problem: CorePOMDP, belief: Belief, action: Any, observation: Any) -> dict[Any, Number]:
     """Return ``{s': p(s', o | b, a)}``, the numerator of Bayes' rule, without exact zeros."""
     require_observation(observation)
-    row: dict[Any, Number] = {}
-    for state, next_state, flow in problem.flows(belief, action):
-        likelihood = problem.observation_distribution(next_state, action, state).get(observation, 0)
-        if likelihood != 0:
-            row[next_state] = row.get(next_state, 0) + flow * likelihood
-    return row
+    return problem.numerators(belief, action, observation)
 
 
 def evidence_of(row: Mapping[Any, Number], simplify: Simplify | None = None) -> Number:

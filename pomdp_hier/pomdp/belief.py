@@ -26,6 +26,7 @@ from pomdp_hier.pomdp.numeric import (
 
 # The largest distance from 1 of a sum of floats: far above the rounding of a long sum, far below any real error.
 MASS_TOLERANCE = 1e-9
+_FLOATS = {float}
 
 
 class Belief(pomdp_py.GenerativeDistribution):
@@ -61,6 +62,12 @@ class Belief(pomdp_py.GenerativeDistribution):
         *,
         tolerance: float = MASS_TOLERANCE,
     ) -> None:
+        self._hash: int | None = None
+        if type(probabilities) is dict:
+            known = _positive_floats(probabilities, tolerance)
+            if known is not None:
+                self._probabilities: dict[Any, Number] = known
+                return
         pairs = _nonnegative(probabilities, "probability", "in [0, 1]")
         weight_sum = total(pairs.values())
         if not nearly_equal(weight_sum, 1, tolerance):
@@ -70,7 +77,6 @@ class Belief(pomdp_py.GenerativeDistribution):
                 + " Use Belief.normalized, if they are weights." * weights
             )
         self._probabilities = positive_part(pairs)
-        self._hash: int | None = None
 
     @classmethod
     def normalized(cls, weights: Mapping[Any, Number] | Iterable[tuple[Any, Number]]) -> "Belief":
@@ -268,6 +274,22 @@ def as_belief(belief: Any, tolerance: float = MASS_TOLERANCE) -> Belief:
     if isinstance(belief, Mapping):
         return Belief(belief, tolerance=tolerance)
     raise ModelError(f"belief: got {brief(belief)}; expected a Belief or a dict, {{state: probability}}.")
+
+
+def _positive_floats(probabilities: dict[Any, Any], tolerance: float) -> dict[Any, Number] | None:
+    """Return the positive ones of floats with a sum of 1, or ``None``: of other values the slower checks say more."""
+    values = probabilities.values()
+    if set(map(type, values)) != _FLOATS:
+        return None
+    try:
+        if not abs(math.fsum(values) - 1) <= tolerance:  # a sum with NaN is NaN
+            return None
+    except (OverflowError, ValueError):  # infinite
+        return None
+    least = min(values)
+    if least > 0:
+        return probabilities.copy()
+    return positive_part(probabilities) if least == 0 else None
 
 
 def _nonnegative(given: Any, what: str, expected: str) -> dict[Any, Number]:

@@ -6,12 +6,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from pomdp_hier._arguments import is_integer, is_one_of, is_real
+from pomdp_hier._arguments import check_flag, is_integer, is_one_of, is_real
 from pomdp_hier._progress import slow_work
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
-from pomdp_hier.pomdp.models import as_observation, as_reward, as_transition
+from pomdp_hier.pomdp.models import Kept, as_observation, as_reward, as_transition
 from pomdp_hier.pomdp.numeric import Number, is_finite, is_number, is_symbolic, is_text, mean, total, unquoted
 from pomdp_hier.pomdp.signatures import Signature, bind, require_pickled
 from pomdp_hier.pomdp.spaces import distinct, listed_values, require_action
@@ -40,10 +40,16 @@ class CorePOMDP:
         max_states: int = 1_000_000,
         tolerance: float = MASS_TOLERANCE,
         belief_reward: Callable[..., Number] | None = None,
+        keep_rows: bool = False,
     ) -> None:
         self.transition = as_transition(transition)
         self.observation = as_observation(observation)
         self.reward_model = as_reward(reward)
+        check_flag("keep_rows", keep_rows)
+        self._next: Callable[..., Mapping[Any, Number]] = self.transition.distribution
+        self._seen: Callable[..., Mapping[Any, Number]] = self.observation.distribution
+        if keep_rows:
+            self._next, self._seen = Kept(self._next), Kept(self._seen)
         if not (is_real(tolerance) and 0 <= tolerance < 1):
             raise ModelError(f"tolerance: got {brief(tolerance)}; expected a number in [0, 1). Use 1e-9, for example.")
         self.tolerance = tolerance
@@ -116,7 +122,7 @@ class CorePOMDP:
         Raises:
             ModelError: It is not a distribution, within `belief_tolerance`.
         """
-        return as_belief(belief, self.belief_tolerance)
+        return belief if isinstance(belief, Belief) else as_belief(belief, self.belief_tolerance)
 
     # --- the spaces ----------------------------------------------------------------------------------------------
 
@@ -224,6 +230,8 @@ class CorePOMDP:
             ModelError: A function of the state returns something else than true or false.
         """
         over = self._is_terminal(state)
+        if over is False or over is True:
+            return over
         if isinstance(over, bool | np.bool_) or (is_integer(over) and over in (0, 1)):
             return bool(over)
         raise ModelError(f"terminal({brief(state)}): got {brief(over)}; expected True or False. Return one of them.")
@@ -272,14 +280,14 @@ class CorePOMDP:
     def successors(self, state: Any, action: Any) -> Mapping[Any, Number]:
         """Return ``{s': T(s, a, s')}``; a terminal state is absorbing."""
         self.require_action(action)
-        return {state: 1} if self.is_terminal(state) else self.transition.distribution(state, action)
+        return {state: 1} if self.is_terminal(state) else self._next(state, action)
 
     def observation_distribution(self, next_state: Any, action: Any, state: Any) -> Mapping[Any, Number]:
         """Return ``{o: p(o | s, a, s')}``."""
         self.require_action(action)
         if self._observation_uses_state:
-            return self.observation.distribution(next_state, action, state)
-        return self.observation.distribution(next_state, action)
+            return self._seen(next_state, action, state)
+        return self._seen(next_state, action)
 
     @cached_property
     def _observation_uses_state(self) -> bool:
@@ -407,7 +415,7 @@ class CorePOMDP:
 
         Where observations do not depend on the previous state, that state is ``None`` and summed over.
         """
-        weights = belief if isinstance(belief, Mapping) else as_belief(belief)
+        weights = belief if isinstance(belief, Belief | Mapping) else as_belief(belief)
         if self._observation_uses_state:
             return [
                 (state, next_state, weight * probability)
@@ -415,12 +423,38 @@ class CorePOMDP:
                 for next_state, probability in self.successors(state, action).items()
                 if probability != 0
             ]
+        return [(None, next_state, p) for next_state, p in self._reached(weights, action).items()]
+
+    def _reached(self, weights: Any, action: Any) -> dict[Any, Number]:
+        """Return ``{s': sum_s b(s) T(s, a, s')}`` for weights of states."""
+        if weights:
+            self.require_action(action)
+        ends, distribution = self._is_terminal, self._next
         reached: dict[Any, Number] = {}
         for state, weight in weights.items():
-            for next_state, probability in self.successors(state, action).items():
+            over = ends(state) is not False and self.is_terminal(state)  # almost always False itself
+            row = {state: 1} if over else distribution(state, action)
+            for next_state, probability in row.items():
                 if probability != 0:
                     reached[next_state] = reached.get(next_state, 0) + weight * probability
-        return [(None, next_state, p) for next_state, p in reached.items()]
+        return reached
+
+    def numerators(self, belief: Given, action: Any, observation: Any) -> dict[Any, Number]:
+        """Return ``{s': p(s', o | b, a)}`` for one observation: one row of `joint`, for weights of states as there."""
+        row: dict[Any, Number] = {}
+        belief = belief if isinstance(belief, Belief | Mapping) else as_belief(belief)
+        if self._observation_uses_state:
+            for state, next_state, flow in self.flows(belief, action):
+                likelihood = self._seen(next_state, action, state).get(observation, 0)
+                if likelihood != 0:
+                    row[next_state] = row.get(next_state, 0) + flow * likelihood
+            return row
+        distribution = self._seen
+        for next_state, flow in self._reached(belief, action).items():
+            likelihood = distribution(next_state, action).get(observation, 0)
+            if likelihood != 0:
+                row[next_state] = flow * likelihood
+        return row
 
     def predict(self, belief: Given, action: Any) -> Belief:
         """Return the belief after the action and before the observation, ``sum_s b(s) T(s, a, s')``."""

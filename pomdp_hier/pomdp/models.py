@@ -28,6 +28,8 @@ from pomdp_hier.pomdp.spaces import nearest
 
 M = TypeVar("M")
 
+_MOST_KEPT = 1_000_000  # entries of the rows that a model keeps, some hundreds of megabytes
+
 # Errors of a user's model; anything else (a full memory, an interrupt) is not caused by the model.
 MODEL_ERRORS = (
     ArithmeticError,
@@ -41,6 +43,57 @@ MODEL_ERRORS = (
 )
 
 _MODELS = (pomdp_py.TransitionModel, pomdp_py.ObservationModel, pomdp_py.RewardModel)
+
+
+class Row(dict[Any, Number]):
+    """A row of a model that is kept, and cannot be changed: ``dict(row)`` can."""
+
+    __slots__ = ()
+
+    def _refuse(self, *arguments: Any, **named: Any) -> Any:
+        raise TypeError("a row of a model is read-only; change a copy, dict(row)")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def copy(self) -> dict[Any, Number]:
+        """Return a dict that can be changed."""
+        return dict(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the arguments of a dict."""
+        return dict, (dict(self),)
+
+
+class Kept(dict[tuple[Any, ...], Row]):
+    """The rows of a function, which is called once for the same arguments, up to a number of entries; pickled empty.
+
+    Example:
+        >>> rows = Kept(lambda state, action: {state: 1})
+        >>> rows["here", "wait"] is rows("here", "wait")
+        True
+    """
+
+    def __init__(self, function: Callable[..., Mapping[Any, Number]]) -> None:
+        super().__init__()
+        self._function, self._n_entries = function, 0
+
+    def __missing__(self, key: tuple[Any, ...]) -> Row:
+        row = Row(self._function(*key))
+        if self._n_entries + len(row) >= _MOST_KEPT:  # without space, the rows before are forgotten
+            self.clear()
+            self._n_entries = 0
+        self[key] = row
+        self._n_entries += len(row) + 1
+        return row
+
+    def __call__(self, *key: Any) -> Row:
+        """Return the row of these arguments."""
+        return self[key]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the function alone."""
+        return Kept, (self._function,)
 
 
 class TransitionModel(pomdp_py.TransitionModel):

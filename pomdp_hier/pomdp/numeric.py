@@ -21,6 +21,8 @@ Number = Any
 
 K = TypeVar("K", bound=Hashable)
 
+_FLOATS = {float}
+
 
 def is_symbolic(value: Number) -> bool:
     """Return whether the value is an expression, such as a sympy symbol."""
@@ -92,6 +94,11 @@ def total(values: Iterable[Number]) -> Number:
     """Return the sum: correctly rounded for floats (``math.fsum``), exact for fractions and expressions."""
     terms = list(values)
     kinds = set(map(type, terms))
+    if kinds == _FLOATS:
+        try:
+            return math.fsum(terms)
+        except (ValueError, OverflowError):  # infinities of both signs, or a partial sum out of range
+            pass
     if Decimal in kinds and len(kinds) > 1:  # which adds to no other type
         terms = [Fraction(term) if type(term) is Decimal and term.is_finite() else term for term in terms]
         kinds = set(map(type, terms))

@@ -300,9 +300,12 @@ class POMDP(CorePOMDP):
             such as the negative entropy of the belief (a rho-POMDP). `RTBSS`, `AndOrTree`, `policy_value` and
             `simulate` use it. Named bounds do not hold for it, so that `RTBSS` then prunes by functions alone; what
             needs alpha vectors or pomdp-py raises `ModelError`.
+        keep_rows: Whether the distributions of transition and observation depend on their arguments alone, so that each
+            may be kept: a function is then called once for the same arguments. Rows of arrays are always kept.
 
     Raises:
         ModelError: An argument is invalid.
+        ParameterError: ``keep_rows`` is not a bool.
 
     Example:
         >>> coin = POMDP(

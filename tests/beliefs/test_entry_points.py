@@ -53,6 +53,7 @@ BELIEF_DOORS: dict[str, Callable[[Any, Any], Any]] = {
     "POMDP.belief_reward": lambda b, a: SURE.belief_reward(b, a),
     "POMDP.joint": lambda b, a: TIGER.joint(b, a),
     "POMDP.flows": lambda b, a: TIGER.flows(b, a),
+    "POMDP.numerators": lambda b, a: TIGER.numerators(b, a, "left"),
     "POMDP.predict": lambda b, a: TIGER.predict(b, a),
     "POMDP.observation_probabilities": lambda b, a: TIGER.observation_probabilities(b, a),
     "POMDP.observations": lambda b, a: TIGER.observations(b, a),
@@ -75,7 +76,7 @@ BELIEF_DOORS: dict[str, Callable[[Any, Any], Any]] = {
         for method in ("update", "evidence")
     },
 }
-WEIGHTS = {"POMDP.joint", "POMDP.flows"}  # linear in any weights of states
+WEIGHTS = {"POMDP.joint", "POMDP.flows", "POMDP.numerators"}  # linear in any weights of states
 
 
 @pytest.mark.parametrize("door", BELIEF_DOORS)
