@@ -173,7 +173,7 @@ def _run_teach(options: argparse.Namespace) -> int:
 TEACH = Command(
     "teach",
     "write a page with sliders on the three-node POMDP, which runs without Python",
-    ("pomdp-hier teach -o page.html", "pomdp-hier teach -o page.html --eta 2/3 --r1 0.8"),
+    ("pomdp-hier teach -o page.html", "pomdp-hier teach -o other.html --eta 2/3 --r1 0.8"),
     _configure_teach,
     _run_teach,
 )
