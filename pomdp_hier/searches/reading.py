@@ -11,7 +11,8 @@ import numpy as np
 from pomdp_hier._arguments import check_choice, check_text, is_integer, unexpected
 from pomdp_hier._arrays import Ints
 from pomdp_hier._text import brief, counted, listed
-from pomdp_hier.errors import DataWarning, ParameterError, ReaderError, Setting
+from pomdp_hier.errors import DataWarning, ReaderError, Setting
+from pomdp_hier.hierarchy.arrays import is_row
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.node_names import label_text, warn_user
 from pomdp_hier.hierarchy.readers.tables import SOURCES, TARGETS, Table, is_missing, read_table
@@ -91,10 +92,10 @@ def read_searches(
     table = read_table(source, _LONG, delimiter)
     at = {role: table.column(given.get(role), known) for role, known in _KNOWN.items()}
     item_at = _required(table, "item", at["item"])
-    marks = (back,) if isinstance(back, str) else tuple(back)
-    if not all(isinstance(mark, str) and mark.strip() for mark in marks):
-        raise ParameterError(f"back: got {brief(back)}; expected text, such as '<back>'.")
-    marks = tuple(mark.strip() for mark in marks)
+    given_marks = [back] if isinstance(back, str) else list(back) if is_row(back) else [None]
+    if not all(isinstance(mark, str) and mark.strip() for mark in given_marks):
+        raise unexpected("back", back, "text, such as '<back>', or a list of texts")
+    marks = tuple(str(mark).strip() for mark in given_marks)
     nodes = _Nodes(hierarchy, sep)
     if at["path"] is not None and "node" not in given and ("path" in given or at["node"] is None):
         if "step" in given:
@@ -156,7 +157,7 @@ def _lacking(table: Table, role: str) -> ReaderError:
 def _of_paths(table: Table, at: tuple[int, int, int | None], sep: str | None, marks: tuple[str, ...]) -> list[_Record]:
     """Return one record per row; a mark for a step back may contain the separator."""
     item_at, path_at, searcher_at = at
-    pattern = re.compile("|".join(map(re.escape, sorted(marks, key=len, reverse=True))))
+    pattern = re.compile("|".join(map(re.escape, sorted(marks, key=len, reverse=True))) or "(?!)")
     bare = [pattern.sub("", cell) for row in table.rows if isinstance(cell := row[path_at], str)]
     sep = sep or next((mark for mark in _MARKS if any(mark in cell for cell in bare)), _MARKS[0])
     records = []
@@ -165,8 +166,8 @@ def _of_paths(table: Table, at: tuple[int, int, int | None], sep: str | None, ma
         if isinstance(cell, str):
             clicks: list[Any] = [part for part in _split(cell, sep, pattern) if part]
         else:
-            clicks = [] if is_missing(cell) else list(cell)
-        searcher = number if searcher_at is None else row[searcher_at]
+            clicks = [] if is_missing(cell) else list(cell) if is_row(cell) else [cell]
+        searcher = number if searcher_at is None else _hashable(row[searcher_at], number, "searcher")
         records.append(_Record(searcher, row[item_at], clicks, number))
     return records
 
@@ -192,12 +193,16 @@ def _of_clicks(table: Table, at: tuple[int | None, int | None, int, int | None, 
     """Return one record per search of a long table, the clicks by their steps."""
     search_at, searcher_at, item_at, step_at, node_at = at
     groups: dict[Hashable, list[int]] = {}
+    cells: list[tuple[Hashable, Hashable]] = []
     for number, row in enumerate(table.rows):
-        key = row[search_at] if search_at is not None else (row[searcher_at], row[item_at])  # type: ignore[index]
-        groups.setdefault(key, []).append(number)
+        search = None if search_at is None else _hashable(row[search_at], number + 1, "search")
+        searcher = search if searcher_at is None else _hashable(row[searcher_at], number + 1, "searcher")
+        item = _hashable(row[item_at], number + 1, "item")
+        groups.setdefault((searcher, item) if search_at is None else search, []).append(number)
+        cells.append((searcher, item))
     records = []
     for rows in groups.values():
-        items = dict.fromkeys(table.rows[row][item_at] for row in rows)
+        items = dict.fromkeys(cells[row][1] for row in rows)
         if len(items) > 1:
             raise ReaderError(
                 f"row {rows[0] + 1}: got one search for {listed(items)}; expected one item per search. Correct it, or "
@@ -207,10 +212,24 @@ def _of_clicks(table: Table, at: tuple[int | None, int | None, int, int | None, 
             )
         if step_at is not None:
             rows = _by_step(table, rows, step_at)
-        first = table.rows[rows[0]]
-        searcher = first[search_at if searcher_at is None else searcher_at]  # type: ignore[index]
-        records.append(_Record(searcher, first[item_at], [table.rows[row][node_at] for row in rows], rows[0] + 1))
+        searcher, item = cells[rows[0]]
+        records.append(_Record(searcher, item, [table.rows[row][node_at] for row in rows], rows[0] + 1))
     return records
+
+
+def _hashable(cell: Any, row: int, role: str) -> Hashable:
+    """Return a cell as a key; a list, such as a path, as a tuple.
+
+    Raises:
+        ReaderError: It is not hashable.
+    """
+    cell = tuple(cell) if isinstance(cell, list) else cell
+    try:
+        hash(cell)
+    except TypeError:
+        raise ReaderError(f"row {row}: got {brief(cell)} as the {role}; expected text or a number.") from None
+    key: Hashable = cell
+    return key
 
 
 def _by_step(table: Table, rows: list[int], step_at: int) -> list[int]:
@@ -218,7 +237,7 @@ def _by_step(table: Table, rows: list[int], step_at: int) -> list[int]:
     cells = [table.rows[row][step_at] for row in rows]
     try:
         steps: list[Any] = [float(cell) for cell in cells]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         steps = cells
     missing = [row for row, step in zip(rows, steps, strict=True) if is_missing(step)]
     if missing:

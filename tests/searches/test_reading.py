@@ -148,6 +148,10 @@ def test_unknown_items():
         ({"item": ["lamp"], "node": ["Home"]}, {}, "expected 'searcher'"),
         ({"user": [1, 1], "item": ["lamp"] * 2, "node": ["Home"] * 2, "step": [1, "x"]}, {}, "got steps 1, 'x'"),
         ({"user": [1], "item": ["lamp"], "node": ["Home"], "step": [float("nan")]}, {}, "row 1: got no step"),
+        ({"user": [{}], "item": ["lamp"], "node": ["Home"]}, {}, "row 1: got {} as the searcher; expected text"),
+        ({"user": [1], "item": [{}], "node": ["Home"]}, {}, "row 1: got {} as the item"),
+        ({"search": [{}], "item": ["lamp"], "path": ["Home"]}, {}, "row 1: got {} as the searcher"),
+        ({"user": [1], "item": ["lamp"], "node": [{}], "step": [10**400]}, {}, "node: got '{}', none of them"),
         ({"item": ["lamp"], "path": ["Home"]}, {"links": [("x", "y")]}, "links: got 'x', none of them"),
         ("item,path\nlamp\n", {}, "line 2: got 1 cell"),
         ("nothing.csv", {}, "cannot be read as a file"),
@@ -166,6 +170,7 @@ def test_what_cannot_be_joined_is_named(source, options, words):
         ({"unknown_items": "skip"}, "unknown_items: got 'skip'"),
         ({"back": ""}, "back: got ''"),
         ({"back": [3]}, r"back: got \[3\]"),
+        ({"back": 3}, "back: got 3"),
         ({"sep": ""}, "sep: got ''"),
         ({"columns": {"item": "aim"}}, "column: got 'aim'"),
         ({"columns": "item"}, "columns: got 'item'; expected a dict"),
@@ -182,6 +187,15 @@ def test_arguments_that_cannot_be_are_named(options, words):
 def test_a_tree_and_nothing_else():
     with pytest.raises(HierarchyError, match="hierarchy: got"):
         read_searches(LONG, [[0, 1]])
+
+
+def test_an_item_is_a_path_or_an_id_and_a_path_of_one_click_needs_no_list():
+    tree = Hierarchy.from_paths(["Home > Bath > sponge", "Home > Bath > towel", "Home > lamp"])
+    rows = {"item": [["Home", "lamp"], "Home > lamp", ("Home", "lamp"), "lamp"], "path": [["Home"]] * 4}
+    assert len(set(read_searches(rows, tree).items.tolist())) == 1
+    numbers = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    found = read_searches({"item": [0, 3], "path": [4, "5"]}, numbers, back=())
+    assert found.nodes.tolist() == [4, 5]
 
 
 def test_ids_that_are_numbers_and_numbers_as_ids():
