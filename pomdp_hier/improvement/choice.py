@@ -15,6 +15,7 @@ import numpy as np
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._intervals import mean_interval, weighted_mean
 from pomdp_hier.features.items import ItemFeatures
+from pomdp_hier.features.validation import Features
 from pomdp_hier.filing.misfiled import misfiled_items
 from pomdp_hier.filing.model import FilingModel
 from pomdp_hier.filing.result import MisfiledItems
@@ -28,7 +29,7 @@ from pomdp_hier.improvement.search import Editor, Limits, Made, Proposal, Search
 _FEWEST = 8  # items that are worth two halves
 _SOME_FOLDS = 2  # folds, whose variance says nothing
 _ENOUGH = 10_000  # held-out items, from which no further fold is measured
-_LISTED = 0.1  # probability from which a move that is not made is listed
+_LISTED, _MOST_APART = 0.1, 200  # probability from which a move that is not made is listed, and number of these
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +222,15 @@ class Choice:
         """What the features cannot tell, one sentence each."""
         if self.misfiled is not None:
             return self.misfiled.notes
-        return ("Similarities of pairs give no odds: no item is moved by itself.",) * ("move" in self._limits.kinds)
+        if self._rows is None and "move" in self._limits.kinds:
+            return ("Similarities of pairs give no odds: no item is moved by itself.",)
+        return ()
+
+    @property
+    def _rows(self) -> Features | None:
+        """The features of the items; None for similarities of pairs."""
+        features = self._prepared.features
+        return features.table if isinstance(features, ItemFeatures) and not features.precomputed else None
 
     def run(self, like: FilingModel | None = None, progress: Any = False) -> None:
         """Choose and apply edits.
@@ -233,9 +242,8 @@ class Choice:
         Raises:
             OutOfTimeError: The deadline has passed.
         """
-        features = self._prepared.features
-        if "move" in self._limits.kinds and isinstance(features, ItemFeatures) and not features.precomputed:
-            self._move_items(misfiled_items(features.table, self._prepared.hierarchy, progress=progress, like=like))
+        if "move" in self._limits.kinds and self._rows is not None:
+            self._move_items(misfiled_items(self._rows, self._prepared.hierarchy, progress=progress, like=like))
         if self._prepared.hierarchy.n_items >= _FEWEST:
             self._edit_clusters()
         if not self._problem.sound_only:
@@ -265,7 +273,7 @@ class Choice:
         likely = found.order[found.probabilities[found.order] >= _LISTED]
         others = np.setdiff1d(likely, [one.proposal.nodes[0] for one in chosen])
         ranked = likely[np.isin(likely, others)]
-        self.apart += self._chosen(ranked.tolist(), "odds" if found.informative else "features")
+        self.apart += self._chosen(ranked[:_MOST_APART].tolist(), "odds" if found.informative else "features")
 
     def _gains(self, one: Chosen) -> bool:
         """Apply a move, and return whether it is allowed but gains nothing."""

@@ -205,6 +205,12 @@ class Improvement:
         if right:
             wrong = 1.0 - sum(right) / len(right)
             lines.append(f"{counted(len(right), 'item')} moved; expected share of moves to a wrong place {wrong:z.1%}")
+        still = sum(edit.reason == "gain" for edit in self.apart)
+        if still:
+            lines.append(
+                f"{counted(still, 'item')} to be moved by the odds, but {REASONS['gain']}: "
+                "listed apart. HQS does not see a move below the node where the searchers stop."
+            )
         flat = sum(edit.flattens for edit in self.edits)
         if flat:
             lines.append(f"{counted(flat, 'edit')} flatten{'s' if flat == 1 else ''} the tree. {BREADTH}")
@@ -245,7 +251,8 @@ def _lines(edits: Sequence[Edit], limit: int) -> list[str]:
     shown = []
     for at, edit in enumerate(edits[:limit], start=1):
         support = f" ({edit.support})" if edit.support else ""
-        shown.append(f"{at:>3}. {edit.gain:+z.6f} {edit}{support}")
+        gain = "gain not measured:" if math.isnan(edit.gain) else f"{edit.gain:+z.6f}"
+        shown.append(f"{at:>3}. {gain} {edit}{support}")
     return shown if len(edits) <= limit else [*shown, f"     and {len(edits) - limit:,} more"]
 
 

@@ -85,6 +85,32 @@ def test_similarities_of_pairs_move_no_item_and_say_so():
     assert "no item is moved by itself" in found.summary()
 
 
+def test_an_interrupt_of_the_odds_says_nothing_of_similarities(monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pomdp_hier.improvement.choice.misfiled_items", interrupted)
+    X, tree = clean_case()
+    found = improve(X, tree, folds=2, **DELTA)
+    assert (found.edits, found.notes, found.status, found.tree) == ((), (), "interrupted", tree)
+
+
+def test_the_moves_that_are_not_made_are_listed_up_to_a_number(monkeypatch):
+    monkeypatch.setattr("pomdp_hier.improvement.choice._MOST_APART", 2)
+    X, _, broken, _ = catalogue(48, 0.125, seed=0)
+    assert len(improve(X, broken, delta=0.05, folds=0, expected_wrong=0.0).apart) == 2
+
+
+def test_probable_moves_that_the_score_does_not_see_are_apart_and_named():
+    X, tree = clean_case()
+    broken = misplaced(misplaced(tree, 0, -1)[0], 17, 5)[0]
+    found = improve(X, broken, policy="search-root", folds=2)  # no search leaves the root
+    assert found.edits == ()
+    assert [(edit.nodes, edit.reason) for edit in found.apart] == [((0,), "gain"), ((17,), "gain")]
+    assert "2 items to be moved by the odds, but the score gains less than 1e-06: listed apart" in found.summary()
+    assert improve(X, broken, policy="search-root", folds=0, sound_only=False).tree == tree
+
+
 def net(found):
     """Whether every node whose parent an edit changes gets one new parent, another one than before."""
     draft, changed = Draft(found.hierarchy), []
