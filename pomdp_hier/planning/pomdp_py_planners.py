@@ -43,7 +43,15 @@ class POUCT:
     """Partially observable UCT: sampled runs in a search tree, with actions chosen by an upper confidence bound.
 
     At a node, a run takes the action of the greatest ``q + c sqrt(ln(N + 1) / n)``; below the tree, actions are random.
-    With the number of runs, the values converge to the optimal values of ``depth`` actions.
+    With the number of runs, the values converge to the optimal values of ``depth`` actions. Until then they are means
+    over exploration and random actions, far below: compare actions by them, not policies.
+
+    How much planning a comparison needs, measured at depth 10 over 8 seeds (benchmarks, pouct): 200 runs find an
+    optimal action at the start of tiger, crying_baby and corridor. In tiger, 5,000 runs still listen once more than is
+    optimal at a belief of .97, for a loss of .7 of 25. At the start of cheese_maze the optimum of ten actions is .04
+    of 3.5 below that of an infinite horizon. In rock_sample(4, 3), 5,000 runs lose .40 of 19.2 per decision with random
+    rollouts, and .02 with ``rollout="mdp"``, which loses least on most problems. Prefer `RTBSS` or `solve` where they
+    are within reach.
 
     Args:
         depth: The number of actions to look ahead, at least 1.
