@@ -27,7 +27,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 STEP = 1.5e-4
 """CPU seconds of numpy per level and batch of items, for any batch size."""
 
-COMPILATION = {"descend_all": 1.9, "plan_all": 3.1, "search_all": 1.9}
+COMPILATION = {"descend_all": 1.9, "plan_all": 3.1, "search_all": 1.3}
 """CPU seconds to compile the loops of `on_numba`, with the functions that they call."""
 
 _PLANNING = 3.0  # slowdown of a planner, which keeps bounds per layer
