@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from pomdp_hier._io.memory import memory_available, require_memory
 from pomdp_hier._text import brief, counted, visible
-from pomdp_hier.errors import Argument, ParameterError, PomdpHierError
+from pomdp_hier.errors import Argument, ParameterError, PomdpHierError, PomdpHierWarning
 
 _LONGEST = 200  # characters of the decoder's own words
 
@@ -46,7 +46,7 @@ def decoding(
     """
     try:
         yield
-    except PomdpHierError:
+    except (PomdpHierError, PomdpHierWarning):
         raise
     except Exception as wrong:
         reason = visible(" ".join(str(wrong).split()))[:_LONGEST] or type(wrong).__name__
@@ -63,7 +63,7 @@ class Kind:
     """Kind of a file.
 
     Attributes:
-        name: ``"text"``, ``"npy"``, ``"npz"``, ``"parquet"``, ``"gzip"``, or what no reader takes.
+        name: ``"text"``, ``"npy"``, ``"npz"``, ``"parquet"``, ``"gzip"``, ``"excel"``, or what no reader takes.
         what: The same in words, for an error text.
         remedy: What to do with it where it is not read.
     """
@@ -77,7 +77,8 @@ _TEXT = Kind("text", "text", "")
 _BINARY = Kind("binary", "binary, or text in another encoding than UTF-8", "save it as UTF-8 text, such as CSV")
 _EMPTY = Kind("empty", "an empty file", "give a file with content")
 _NPZ = Kind("npz", "a .npz or zip archive", "unpack it, or save its table as CSV")
-_EXCEL = Kind("excel", "an Excel or OpenDocument workbook", "save the sheet as CSV")
+_EXCEL = Kind("excel", "an Excel workbook", "save the sheet as CSV")
+_OTHER_BOOK = Kind("workbook", "an Excel or OpenDocument workbook", "save it as .xlsx, or the sheet as CSV")
 _TORCH = Kind("pickle", "a PyTorch file, whose pickle could run code", "save its numbers with numpy.save")
 _PICKLE = Kind(
     "pickle",
@@ -101,7 +102,7 @@ _STARTS = (
     (b"\x93NUMPY", Kind("npy", "a NumPy array", "save it as CSV")),
     (b"PAR1\x15", Kind("parquet", "a Parquet file", "save it as CSV")),
     (b"\x1f\x8b", Kind("gzip", "packed with gzip", "unpack it")),
-    (b"\xd0\xcf\x11\xe0", _EXCEL),
+    (b"\xd0\xcf\x11\xe0", _OTHER_BOOK),
     *((bytes([0x80, protocol]), _PICKLE) for protocol in range(2, 6)),
     *((start, _PICKLE) for start in (b"(lp0\n", b"(dp0\n", b"]q\0", b"}q\0", b"cnumpy.", b"ccopy_reg\n")),
     (b"\x89HDF", Kind("hdf5", "an HDF5 file", _ARRAY)),
@@ -146,7 +147,9 @@ def kind_of(content: bytes) -> Kind:
         return _EMPTY
     if content.startswith((b"PK\3\4", b"PK\5\6")):
         first = content[30 : 30 + int.from_bytes(content[26:28], "little")]  # the name of the first file in it
-        is_office = first.startswith((b"[Content_Types]", b"_rels/", b"docProps/", b"xl/", b"mimetype"))
+        if first.startswith(b"mimetype"):
+            return _OTHER_BOOK
+        is_office = first.startswith((b"[Content_Types]", b"_rels/", b"docProps/", b"xl/"))
         return _EXCEL if is_office else _TORCH if first.endswith(b"data.pkl") else _NPZ
     if content[257:262] == b"ustar":
         return _TAR
@@ -220,14 +223,28 @@ def text_of(content: bytes, name: str, error: type[PomdpHierError], limit: int |
         ) from None
 
 
-def file_ending(name: str) -> str:
-    """Return the ending of a file's name in lower case, before ``.gz``.
+_SHEET = re.compile(r"(.+?\.xls[xm])#(.+)", re.IGNORECASE | re.DOTALL)
+
+
+def without_sheet(path: str) -> tuple[str, str | None]:
+    """Return the path of a workbook, and the name of the sheet behind its ``#``.
 
     Example:
-        >>> file_ending("shop/Tree.JSON.gz"), file_ending("-")
-        ('.json', '')
+        >>> without_sheet("shop.xlsx#Tree 2"), without_sheet("notes#1.csv")
+        (('shop.xlsx', 'Tree 2'), ('notes#1.csv', None))
     """
-    path = PurePath(name)
+    found = _SHEET.fullmatch(path)
+    return (path, None) if found is None else (found[1], found[2])
+
+
+def file_ending(name: str) -> str:
+    """Return the ending of a file's name in lower case, before ``.gz`` and the sheet of a workbook.
+
+    Example:
+        >>> file_ending("shop/Tree.JSON.gz"), file_ending("-"), file_ending("shop.xlsx#Tree")
+        ('.json', '', '.xlsx')
+    """
+    path = PurePath(without_sheet(name)[0])
     return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from unicodedata import normalize
 
 from pomdp_hier._imports import from_extra
-from pomdp_hier._io.formats import file_ending
+from pomdp_hier._io.formats import file_ending, without_sheet
 from pomdp_hier._io.workbooks import need_excel, workbook_bytes
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief
@@ -116,7 +116,7 @@ def _ignores_case(folder: str) -> bool:
 
 
 def _paths(value: str | list[str] | None) -> list[str]:
-    return [value] if isinstance(value, str) else value or []
+    return [without_sheet(path)[0] for path in ([value] if isinstance(value, str) else value or [])]
 
 
 def _stream(path: str, number: int) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier._text import brief
-from pomdp_hier.cli import files, tree_formats, trees
+from pomdp_hier._text import brief, counted, listed
+from pomdp_hier.cli import console, files, tree_formats, trees
 from pomdp_hier.errors import DataWarning, FeatureError, HierarchyError, ParameterError, PomdpHierError
 
 if TYPE_CHECKING:
@@ -41,14 +41,15 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
         "features",
         type=files.input_file,
         metavar="FEATURES",
-        help="one row per item: .npz (sparse or dense), .npy, delimited text with a header, .parquet, or - for "
-        "standard input",
+        help="one row per item: .npz (sparse or dense), .npy, delimited text with a header, .parquet, .xlsx (the "
+        "first sheet, or file.xlsx#SHEET), or - for standard input",
     )
     add(
         "tree",
         type=files.input_file,
         metavar="TREE",
-        help="the hierarchy: JSON, Newick, a table of parents, edges or paths, lines of paths, a linkage matrix, or -",
+        help="the hierarchy: JSON, Newick, a table of parents, edges or paths (also file.xlsx#SHEET), lines of paths, "
+        "a linkage matrix, or -",
     )
     add_reading_options(parser)
 
@@ -276,8 +277,18 @@ def _fit(options: argparse.Namespace) -> bool:
     return True
 
 
+def _text_note(table: Any, columns: Sequence[str]) -> str:
+    """Return what was taken from columns of text, with the number of texts without a term."""
+    n_rows, n_terms = table.matrix.shape
+    empty = n_rows - int((table.matrix.sum(axis=1) > 0).sum())
+    ids = "without ids" if table.ids is None else f"ids such as {brief(table.ids[0])}"
+    none = f"; {counted(empty, 'text')} without a term" if empty else ""
+    return (
+        f"features: TF-IDF of {listed(columns)}, {counted(n_terms, 'term')} in {counted(n_rows, 'text')} ({ids}){none}"
+    )
+
+
 def _read(options: argparse.Namespace) -> Inputs:
-    from pomdp_hier._text import listed
     from pomdp_hier.features.items import FeatureTable, are_row_numbers, join_rows, rows_by_id
     from pomdp_hier.features.loading import load_features
 
@@ -292,6 +303,8 @@ def _read(options: argparse.Namespace) -> Inputs:
         weight_column=getattr(options, "weights", None),
     )
     n_rows = int(table.matrix.shape[0])
+    if options.text_column and not getattr(options, "quiet", True):
+        console.note(_text_note(table, options.text_column), options)
     numbered = table.ids is None or {str(name) for name in table.ids} == set(map(str, range(n_rows)))
     file = trees.read_tree_file(options, n_rows if numbered else None)
     ids = file.tree.item_labels

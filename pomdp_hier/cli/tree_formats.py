@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier._io.formats import check_kind, decoding, file_ending, kind_of, open_csv, unpacked
+from pomdp_hier._io.formats import check_kind, decoding, file_ending, kind_of, open_csv, without_sheet
+from pomdp_hier._io.workbooks import unpacked_table
 from pomdp_hier.errors import FeatureError, HierarchyError, ReaderError, Setting
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 JSON_FORMS = ("json", "children", "nested", "edges", "linkage")
 _NEWICK_ENDINGS = frozenset({".nwk", ".newick", ".tree", ".tre", ".nh"})
-TABLE_ENDINGS = frozenset({".csv", ".tsv"})
+TABLE_ENDINGS = frozenset({".csv", ".tsv", ".xlsx", ".xlsm"})
 
 
 def source_name(path: str) -> str:
@@ -31,7 +32,7 @@ def read_bytes(path: str, expected: str) -> bytes:
             raise ReaderError("standard input: closed. Give a path.")
         return sys.stdin.buffer.read()
     try:
-        return Path(path).read_bytes()
+        return Path(without_sheet(path)[0]).read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ReaderError(f"{path}: cannot be read ({reason}); expected {expected}.") from error
@@ -50,8 +51,12 @@ def named(name: str) -> Iterator[None]:
 
 
 def tree_bytes(options: argparse.Namespace) -> bytes:
-    """Return the content of the tree's file, decompressed if it is a gzip file."""
-    return unpacked(read_bytes(options.tree, "the path of a tree file"), source_name(options.tree), ReaderError)
+    """Return the content of the tree's file, decompressed if it is a gzip file; a sheet of a workbook as CSV."""
+    known: dict[str, bytes] = vars(options).setdefault("tree_contents", {})  # read once, so that warnings come once
+    if options.tree not in known:
+        content = read_bytes(options.tree, "the path of a tree file")
+        known[options.tree] = unpacked_table(content, source_name(options.tree), ReaderError)
+    return known[options.tree]
 
 
 def recognised(content: bytes, options: argparse.Namespace) -> tuple[str, str]:

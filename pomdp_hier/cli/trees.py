@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
 from pomdp_hier._io.formats import file_ending, open_csv, text_of
+from pomdp_hier._io.workbooks import is_workbook, unpacked_table
 from pomdp_hier._text import brief
 from pomdp_hier.cli.files import input_file
 from pomdp_hier.cli.tree_formats import (
@@ -69,7 +70,7 @@ def add_tree_options(parser: argparse.ArgumentParser) -> None:
     )
     _add_column_options(add)
     _add_shape_options(add)
-    names = "a table with a column of ids and one of names, to show names instead of ids"
+    names = "a table (also .xlsx) with a column of ids and one of names, to show names instead of ids"
     add("--names", type=input_file, metavar="CSV", help=names)
     add(
         "--name-columns",
@@ -197,7 +198,8 @@ def read_names(path: str | None, columns: Sequence[str] | None = None) -> dict[s
                 "--name-columns: got columns without --names; expected both. Leave it out, or add --names."
             )
         return {}
-    table = open_csv(text_of(read_bytes(path, "a table of names"), path, ReaderError), ReaderError, name=path)
+    content = unpacked_table(read_bytes(path, "a table of names"), path, ReaderError)
+    table = open_csv(text_of(content, path, ReaderError), ReaderError, name=path)
     id_at, name_at = _name_columns(table.columns, path, columns)
     return {row[id_at]: row[name_at] for _, row in table.rows}
 
@@ -231,10 +233,11 @@ def _name_columns(header: Sequence[str], path: str, columns: Sequence[str] | Non
 
 
 def written_endings(options: argparse.Namespace) -> tuple[str, ...]:
-    """Return the endings that a changed tree may be written with: JSON, and that of the tree's file."""
+    """Return the endings that a changed tree may be written with: JSON, and that of the tree's file (workbook: CSV)."""
     from pomdp_hier.hierarchy.writing_back import FORMATS
 
     given = file_ending(options.tree) if options.tree != "-" else ""
+    given = ".csv" if is_workbook(options.tree) else given
     if given in ("", ".json", ".npy", ".npz", ".parquet"):
         return (".json",)
     if options.out is not None and file_ending(options.out) == given:

@@ -13,8 +13,9 @@ from scipy.sparse import csr_array, issparse
 
 from pomdp_hier._arguments import check_integer, check_path
 from pomdp_hier._imports import from_extra
-from pomdp_hier._io.formats import check_kind, kind_of, open_csv, unpacked
+from pomdp_hier._io.formats import check_kind, kind_of, open_csv, without_sheet
 from pomdp_hier._io.memory import memory_available, require_memory
+from pomdp_hier._io.workbooks import is_workbook, unpacked_table
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import Argument, FeatureError, ParameterError, Setting
 from pomdp_hier.features.items import FeatureTable
@@ -44,12 +45,13 @@ def load_features(
     memory: int | None = None,
     weight_column: str | None = None,
 ) -> FeatureTable:
-    """Return the features in a ``.npz`` (sparse or dense), ``.npy``, delimited text or Parquet file (extra ``frames``).
+    """Return the features in a ``.npz`` (sparse or dense), ``.npy``, delimited text, Parquet or Excel file.
 
     Each of them may be compressed with gzip. A sparse ``.npz`` of ``scipy.sparse.save_npz`` is returned as CSR. In a
     dense one the array is ``key``, or ``X``, or the only one. Delimited text (comma, tab or semicolon) has a
     header; every column is numeric except the id column: ``id_column``, or else the first if it is called ``id``,
-    ``item`` or ``item_id``. The same holds for the columns of a Parquet file.
+    ``item`` or ``item_id``. The same holds for the columns of a Parquet file (extra ``frames``) and of a sheet of a
+    workbook (``.xlsx``, extra ``excel``): the first one, or that behind a ``#``, as in ``shop.xlsx#Features``.
 
     A table may also contain text or, in Parquet, vectors: see ``text`` and ``embedding``. For a data frame in memory
     see `pomdp_hier.features.read_frame`.
@@ -70,8 +72,8 @@ def load_features(
         FeatureError: The file cannot be read, is truncated, is not a feature file, does not contain a numeric matrix,
             or declares a size above ``memory``.
         ParameterError: Both ``text`` and ``embedding`` are given, or an argument without effect on this kind of file.
-        MissingExtraError: The file is Parquet and the extra ``frames`` is not installed, or ``text`` is given and the
-            extra ``text`` is not.
+        MissingExtraError: The file is Parquet and the extra ``frames`` is not installed, or a workbook and ``excel``
+            is not, or ``text`` is given and the extra ``text`` is not.
 
     Example:
         >>> import tempfile
@@ -142,14 +144,14 @@ def _opened(path: str | Path | IO[bytes]) -> IO[bytes]:
             raise OSError("standard input is closed")
         return io.BytesIO(sys.stdin.buffer.read())
     check_path("path", path)
-    return open(path, "rb")
+    return open(without_sheet(str(path))[0], "rb")
 
 
 def _recognised(stream: IO[bytes], name: str, limit: int) -> tuple[IO[bytes], str]:
     """Return the decompressed stream, and the kind of feature file."""
     kind = kind_of(_start(stream))
-    if kind.name == "gzip":
-        stream = io.BytesIO(unpacked(stream.read(), name, FeatureError, limit))
+    if kind.name in ("gzip", "excel") or is_workbook(name):
+        stream = io.BytesIO(unpacked_table(stream.read(), name, FeatureError, limit))
         kind = kind_of(_start(stream))
     check_kind(kind, name, FeatureError, ("npy", "npz", "parquet", "text"))
     return stream, kind.name

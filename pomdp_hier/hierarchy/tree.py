@@ -139,7 +139,7 @@ class Hierarchy(ExportedTree):
         Args:
             edges: The pairs, or a table of them: a CSV file or text with a header, a data frame, a dictionary of
                 columns, also of triples (subject, predicate, object) whose predicate is SKOS's ``broader`` or
-                ``narrower``. Siblings keep their order. In CSV all ids are text.
+                ``narrower``. Siblings keep their order. In CSV all ids are text. Workbooks as in `from_parents`.
             parent, child: The columns of a table, if they have other names than these or SKOS's (``concept`` and
                 ``broader`` or ``narrower``, by name or IRI).
             delimiter: As in `from_parents`.
@@ -325,7 +325,8 @@ class Hierarchy(ExportedTree):
 
         Args:
             source: A CSV file or text with a header, a data frame, a dictionary of columns or from ids to parents, or
-                a list of ``(id, parent)`` rows. In CSV all ids are text.
+                a list of ``(id, parent)`` rows. In CSV all ids are text. A workbook (extra ``excel``) is read as CSV:
+                its first sheet, or that behind a ``#``, as in ``shop.xlsx#Tree``.
             id, parent: The columns, if they have other names than these or SKOS's (``concept``, ``broader``). Among
                 several candidates for the ids, the one in which each parent has a row is taken. The root has no parent:
                 a blank, or 0 or -1 if no row has that id, or its own id. If every row has a parent, the parent without
@@ -373,7 +374,7 @@ class Hierarchy(ExportedTree):
         Args:
             source: A list of paths (text, or lists of segments), a dictionary from items to paths, a file or text of
                 lines (also ``1 - path`` and ``id : path``), CSV or a data frame with an item column and a path column
-                or one column per level.
+                or one column per level. Workbooks as in `from_parents`.
             items: The ids of the items in the order of the feature rows; by default the order of the source.
             sep: The separator of segments; by default the one of ``>``, ``|``, ``/``, ``;``, ``\\``, ``::``, tabs and
                 arrows that most paths have. A warning names others that fit. With ``sep``, every line is a path.

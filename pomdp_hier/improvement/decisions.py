@@ -9,8 +9,8 @@ from typing import Any
 
 from pomdp_hier._arguments import check_path
 from pomdp_hier._imports import from_extra
-from pomdp_hier._io.formats import open_csv
-from pomdp_hier._io.workbooks import workbook_rows
+from pomdp_hier._io.formats import file_ending, open_csv, without_sheet
+from pomdp_hier._io.workbooks import is_workbook, unpacked_table
 from pomdp_hier._text import brief, counted
 from pomdp_hier.errors import FileFormatError, ParameterError
 from pomdp_hier.hierarchy.editing import Draft
@@ -92,7 +92,7 @@ def read_decisions(path: str | Path) -> list[Decision]:
     check_path("path", path)
     name = str(path)
     try:
-        rows = _table(Path(path).read_bytes(), Path(path).suffix.lower(), name)
+        rows = _table(Path(without_sheet(name)[0]).read_bytes(), file_ending(name), name)
     except OSError as error:
         raise FileFormatError(f"{name}: cannot be read ({error.strerror}); expected a table of moves") from error
     given = {str(column).strip().lower() for row in rows[:1] for column in row}
@@ -120,8 +120,9 @@ def _table(content: bytes, ending: str, name: str) -> list[dict[str, Any]]:
         pq = from_extra("frames", "pyarrow.parquet", f"{name} is a Parquet file, which needs pyarrow")
         table: list[dict[str, Any]] = pq.read_table(io.BytesIO(content)).to_pylist()
         return table
-    if ending == ".xlsx":
-        return workbook_rows(content, name, FileFormatError)
+    content = unpacked_table(content, name, FileFormatError)
+    if is_workbook(name) and not content.strip():
+        return []
     table_of_text = open_csv(io.BytesIO(content), FileFormatError, name=name)
     return [dict(zip(table_of_text.columns, cells, strict=True)) for _, cells in table_of_text.rows]
 

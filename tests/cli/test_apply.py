@@ -1,6 +1,7 @@
 """The owner's loop: proposals, decisions on them, the better tree in its own format, and what stays rejected."""
 
 import csv
+import io
 import json
 import sys
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier import Hierarchy
-from pomdp_hier._io.workbooks import workbook_rows
+from pomdp_hier._io.workbooks import workbook_text
 from pomdp_hier.cli import main
 from pomdp_hier.cli.files import write_table
 from pomdp_hier.errors import FileFormatError
@@ -255,13 +256,15 @@ def test_a_workbook_holds_texts_and_numbers_as_they_are(tmp_path):
     pytest.importorskip("openpyxl")
     columns = {"id": ["=1+1", "a\x07b", "007", "-"], "n": [7, 0.5, float("nan"), -1], "ok": [True, False, True, False]}
     write_table(str(tmp_path / "t.xlsx"), columns, False)
-    found = workbook_rows((tmp_path / "t.xlsx").read_bytes(), "t.xlsx", FileFormatError)
+    found = list(
+        csv.DictReader(io.StringIO(workbook_text((tmp_path / "t.xlsx").read_bytes(), "t.xlsx", FileFormatError)))
+    )
     assert [row["id"] for row in found] == ["=1+1", "a b", "007", "-"]
-    assert [row["n"] for row in found] == [7, 0.5, None, -1]
-    assert [row["ok"] for row in found] == columns["ok"]
+    assert [row["n"] for row in found] == ["7", "0.5", "", "-1"]
+    assert [row["ok"] for row in found] == ["TRUE", "FALSE", "TRUE", "FALSE"]
     for damaged in (b"", b"PK\x03\x04", (tmp_path / "t.xlsx").read_bytes()[:-40]):
         with pytest.raises(FileFormatError, match=r"t\.xlsx: cannot be decoded"):
-            workbook_rows(damaged, "t.xlsx", FileFormatError)
+            workbook_text(damaged, "t.xlsx", FileFormatError)
 
 
 def test_a_workbook_names_its_extra_before_the_work(folder, capsys, monkeypatch):

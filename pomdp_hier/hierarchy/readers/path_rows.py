@@ -11,6 +11,7 @@ import networkx as nx
 
 from pomdp_hier._arguments import check_choice, check_flag, check_text
 from pomdp_hier._io.formats import file_ending
+from pomdp_hier._io.workbooks import is_workbook
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import Argument, ParameterError, PythonAdvice, ReaderError, Setting
 from pomdp_hier.hierarchy.arrays import as_ids, as_text, dense, is_row
@@ -88,7 +89,7 @@ class PathRows:
 def path_rows(source: Any, how: PathFormat) -> PathRows:
     if is_text_source(source):
         name = source if isinstance(source, (str, os.PathLike)) else getattr(source, "name", "")
-        text = read_text(source, is_text=lambda text: "\n" in text or "\r" in text)
+        text = read_text(source, is_text=lambda text: "\n" in text or "\r" in text, workbooks=True)
         if _is_table_text(text, name, how):
             return rows_of_table(read_csv(text, how.delimiter, how.comment, how.header), how)
         lines = content_lines(text, how.comment)
@@ -135,7 +136,8 @@ def _is_table_text(text: str, name: object, how: PathFormat) -> bool:
     """Return whether text is a table: by the options, the file's ending, or a header with a known column."""
     if how.form != "auto" or not how.header:
         return how.form == "table" or not how.header
-    if isinstance(name, (str, os.PathLike)) and file_ending(os.fspath(name)) in (".csv", ".tsv"):
+    named = os.fspath(name) if isinstance(name, (str, os.PathLike)) else ""
+    if file_ending(named) in (".csv", ".tsv") or is_workbook(named):
         return True
     head = next(iter(content_lines(text, how.comment)), "")
     known = {*_ITEMS, *_PATHS, how.item, how.path, *(how.levels or ())}

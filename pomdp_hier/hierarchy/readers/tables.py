@@ -12,7 +12,8 @@ import numpy as np
 
 from pomdp_hier._arrays import Ints
 from pomdp_hier._imports import from_extra
-from pomdp_hier._io.formats import Kind, check_kind, decoding, kind_of, open_csv, text_of
+from pomdp_hier._io.formats import Kind, check_kind, decoding, kind_of, open_csv, text_of, without_sheet
+from pomdp_hier._io.workbooks import unpacked_table
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import Argument, ParameterError, ReaderError, Setting
 from pomdp_hier.hierarchy.arrays import as_text, dense, is_row
@@ -90,7 +91,7 @@ def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = N
         header: Of CSV; whether its first line names the columns.
     """
     if is_text_source(source):
-        text = read_text(source, is_text=lambda text: "\n" in text or "\r" in text)
+        text = read_text(source, is_text=lambda text: "\n" in text or "\r" in text, workbooks=True)
         return read_csv(text, delimiter, header=header)
     require_header(header, source)
     if _is_frame(source):
@@ -211,25 +212,29 @@ def is_missing(name: object) -> bool:
     return name is None or (isinstance(name, float) and name != name) or type(name).__name__ in ("NAType", "NaTType")
 
 
-def read_text(source: TextSource | Any, is_text: Callable[[str], bool]) -> str:
+def read_text(source: TextSource | Any, is_text: Callable[[str], bool], *, workbooks: bool = False) -> str:
     """Return the text of a source, without a byte order mark; a string is a path unless ``is_text`` accepts it.
+
+    With ``workbooks``, a sheet of a workbook is returned as CSV.
 
     Raises:
         ReaderError: The file cannot be read, or is not text in UTF-8.
     """
-    name = "the text"
+    name, path = "the text", "the workbook"
     source = source.removeprefix("\ufeff") if isinstance(source, str) else source
     content: object = source
     if isinstance(source, os.PathLike) or (isinstance(source, str) and not is_text(source) and not _foreign(source)):
-        name = brief(os.fspath(source))
+        path = os.fspath(source)
+        name = brief(path)
         try:
-            content = Path(source).read_bytes()
+            content = Path(without_sheet(path)[0] if workbooks else path).read_bytes()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise ReaderError(
                 f"source: got {name}, which cannot be read as a file ({reason}). Correct the path."
             ) from None
     elif hasattr(source, "read"):
+        path = str(getattr(source, "name", "the open file"))
         name = brief(getattr(source, "name", "the open file"))
         with decoding(name, ReaderError, "an open file of text or bytes", "Open it again as a file of bytes"):
             try:
@@ -242,7 +247,8 @@ def read_text(source: TextSource | Any, is_text: Callable[[str], bool]) -> str:
                     remedy = "got text in another encoding; expected UTF-8. Open it with its encoding."
                 raise ReaderError(f"{name}: {remedy}") from None
     if isinstance(content, (bytes, bytearray, memoryview)):
-        return text_of(bytes(content), name, ReaderError)
+        content = unpacked_table(bytes(content), path, ReaderError) if workbooks else bytes(content)
+        return text_of(content, name, ReaderError)
     if not isinstance(content, str):
         raise ReaderError(f"source: got {brief(source)}; expected a path, an open file, or text.")
     if kind := _foreign(content):
