@@ -277,7 +277,7 @@ def as_belief(belief: Any, tolerance: float = MASS_TOLERANCE) -> Belief:
 
 
 def _positive_floats(probabilities: dict[Any, Any], tolerance: float) -> dict[Any, Number] | None:
-    """Return the positive ones of floats with a sum of 1, or ``None``: of other values the slower checks say more."""
+    """Return the positive ones of floats that sum to 1; ``None`` for values that need the slower checks."""
     values = probabilities.values()
     if set(map(type, values)) != _FLOATS:
         return None

@@ -66,7 +66,7 @@ class Row(dict[Any, Number]):
 
 
 class Kept(dict[tuple[Any, ...], Row]):
-    """The rows of a function, which is called once for the same arguments, up to a number of entries; pickled empty.
+    """The rows of a function that is called once for the same arguments; bounded, and pickled empty.
 
     Example:
         >>> rows = Kept(lambda state, action: {state: 1})
