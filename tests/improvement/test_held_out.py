@@ -60,7 +60,7 @@ def test_the_rows_of_a_fold_change_nothing_of_what_is_chosen_without_it(monkeypa
     assert chosen[0]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_the_gain_of_a_fold_is_that_of_its_items_in_the_whole_tree_with_the_edits_chosen_without_it(seed):
     X, tree = broken_case(seed)
     fold = fold_of(tree.starts[:45], 3, 0)
