@@ -3,21 +3,22 @@
 import math
 import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from pomdp_hier._arguments import check_flag, check_integer, check_level, is_one_of, numbered
-from pomdp_hier._arrays import Ints
+from pomdp_hier._arguments import check_flag, check_integer, check_level, is_one_of, is_real, numbered, unexpected
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._intervals import mean_interval, rarest, relative_weights, standard_error
 from pomdp_hier._io.memory import held
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import Calibration
-from pomdp_hier.hqs.inputs import as_trees, opened, prepare
+from pomdp_hier.hqs.inputs import Prepared, as_trees, opened, prepare
 from pomdp_hier.hqs.result import HQSResult, ItemScores
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score_items
@@ -419,6 +420,7 @@ def compare_search_policies(
     *,
     baseline: str | None = None,
     confidence: float = 0.95,
+    held_out: float | ArrayLike | None = None,
     **settings: Any,
 ) -> PolicyComparison:
     """Compare search policies on one hierarchy: HQS, paired by item, and the regret to the hindsight policy.
@@ -429,13 +431,19 @@ def compare_search_policies(
 
     Args:
         X, hierarchy: Features or similarities, and the tree over them.
-        policies: Names of built-in policies, or a mapping of names to policies.
+        policies: Names of built-in policies, or a mapping of names to policies; with ``held_out``, also to lists of
+            candidates.
         baseline: The name of the policy to compare with (default: the first).
         confidence: The level of the intervals, in (0, 1).
+        held_out: The items on which policies are compared, as numbers or as a share, in (0, 1), of random ones (always
+            the same). Of a list of candidates, the one with the highest score on all other items is compared; its
+            position stands in `PolicyComparison.record`. A policy that was tuned elsewhere needs items that had no
+            part in that.
         settings: As for `pomdp_hier.hqs.score.evaluate`, except ``policy``.
 
     Raises:
-        ParameterError: ``policies`` is empty, or ``policy`` is given.
+        ParameterError: ``policies`` is empty, ``policy`` is given, a list of candidates has no ``held_out``, or that is
+            out of range.
 
     Example:
         >>> from pomdp_hier.hqs.paper.examples import load_amazon12
@@ -460,6 +468,17 @@ def compare_search_policies(
         raise ParameterError(f"policies: got none; expected at least one, such as {listed(ENGINE_POLICIES, limit=2)}")
     run = request.run
     prepared = prepare(X, hierarchy, request.settings, sample_weight=request.sample_weight)
+    tested, record = None, {}
+    if held_out is not None:
+        if request.sampling.asked:
+            raise ParameterError(
+                f"held_out: got {brief(held_out)} with a sample; expected one of them. Leave out sample_size and "
+                "half_width."
+            )
+        tested = _held_out(held_out, hierarchy.n_items)
+    for name, candidates in searched.items():
+        if isinstance(candidates, list | tuple):
+            searched[name], record[f"chosen {name}"] = _chosen(name, candidates, prepared, run, tested)
     searches = {name: prepared.under(policy=policy) for name, policy in searched.items()}
     run.check_used(*(search.settings for search in searches.values()))
     request.check_random_state(*(search.settings for search in searches.values()))
@@ -475,17 +494,61 @@ def compare_search_policies(
             decisions[name] += int((result.stop_levels + 1).sum())  # a search that stops at level t decided t + 1 times
             yield name, result
 
-    results = request.sampling.run(hierarchy, lambda items: dict(score_all(items)), prepared.weights)
-    return compare_values(
+    if tested is None:
+        results = request.sampling.run(hierarchy, lambda items: dict(score_all(items)), prepared.weights)
+    else:
+        results = dict(score_all(tested))
+    weights = results[None].sample_weight if tested is None else _weights_of(prepared, tested)
+    table = compare_values(
         {name: results[name].values for name in searched},
         baseline=baseline,
-        mdp_value=results[None].score,
+        mdp_value=float(np.average(results[None].values, weights=weights))
+        if tested is not None
+        else results[None].score,
         confidence=confidence,
-        method="exact per item",
+        method="exact per item" if tested is None else "exact per held-out item",
         seconds={name: seconds[name] / decisions[name] for name in searched},
         sample=results[None].sample,
-        weights=results[None].sample_weight,
+        weights=weights,
     )
+    return replace(table, record={**record, **table.record})
+
+
+def _held_out(held_out: Any, n_items: int) -> Ints:
+    """Return the items to compare on."""
+    if is_real(held_out):
+        if not 0 < held_out < 1 or not 0 < round(held_out * n_items) < n_items:
+            raise unexpected(
+                "held_out", held_out, f"a share in (0, 1) that leaves some of {n_items} items on each side"
+            )
+        mixed = np.random.default_rng(0).permutation(n_items)
+        return np.sort(mixed[: round(held_out * n_items)]).astype(np.int64)
+    items = np.asarray(held_out)
+    good = items.ndim == 1 and items.dtype.kind in "iu" and 0 < len(items) < n_items
+    if not good or len(np.unique(items)) < len(items) or items.min() < 0 or items.max() >= n_items:
+        raise unexpected(
+            "held_out", held_out, f"different numbers of items below {n_items}, not all of them, or a share"
+        )
+    return np.sort(items).astype(np.int64)
+
+
+def _weights_of(prepared: Prepared, items: Ints) -> Floats | None:
+    return None if prepared.weights is None else prepared.weights[items]
+
+
+def _chosen(name: str, candidates: Sequence[Any], prepared: Prepared, run: Run, tested: Ints | None) -> tuple[Any, int]:
+    """Return the candidate of the highest score on the items that are not held out, and its position."""
+    if tested is None or not candidates:
+        raise ParameterError(
+            f"policies: got {len(candidates)} candidates for {brief(name)}; expected one policy, or candidates with "
+            "held_out. A policy that is chosen on the items that it is compared on looks too good. Pass held_out=0.5."
+        )
+    items = np.setdiff1d(np.arange(prepared.hierarchy.n_items), tested)
+    weights = _weights_of(prepared, items)
+    results = (score_items(prepared.under(policy=policy), run, items) for policy in candidates)
+    scores = [float(np.average(result.values, weights=weights)) for result in results]
+    best = int(np.argmax(scores))
+    return candidates[best], best
 
 
 def _by_name(policies: Any) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class ComparisonRow:
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PolicyComparison:
     """A table of policies, as text, HTML, a data frame or plain values.
 
@@ -190,6 +190,10 @@ class PolicyComparison:
             for line in cells
         ]
         return "\n".join([*text, self._caption()])
+
+    def __repr__(self) -> str:
+        best = self.best
+        return f"PolicyComparison({len(self)} policies, {self.method}, best {brief(best.name)} with {best.value:z.4f})"
 
     def _repr_html_(self) -> str:
         """Return the table for a notebook."""
