@@ -1,7 +1,8 @@
 """One exact belief update: on arrays, on named beliefs, and with pomdp-py's ``update_histogram_belief``.
 
-Two tables. The first updates one belief over all states of one sparse problem in four ways and compares the
+Three tables. The first updates one belief over all states of one sparse problem in four ways and compares the
 posteriors; pomdp-py asks its models for every pair of states, and gets models that answer from a dict. The second
+updates named beliefs of a few states, as often a second as `BayesUpdater` and pomdp-py can. The third
 predicts with a CSR and with a dense transition matrix at growing density, and says which of the two the package picks.
 """
 
@@ -10,6 +11,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +93,36 @@ def compare_ways(n_states: int, budget: float) -> dict[str, Any]:
     }
 
 
+def compare_named(sizes: tuple[int, ...], budget: float) -> list[dict[str, Any]]:
+    """Updates a second of named beliefs over all states of dense problems, by `BayesUpdater` and by pomdp-py."""
+    rng = np.random.default_rng(0)
+    table = []
+    for n in sizes:
+        T, Z = rng.dirichlet(np.ones(n), (1, n)), rng.dirichlet(np.ones(3), (1, n))
+        problem = POMDP.from_arrays(T, Z, np.zeros((1, n)))
+        bayes, belief = BayesUpdater(problem), problem.initial_belief
+        moves = DictTransition([dict(problem.successors(s, 0)) for s in problem.states])
+        sees = DictObservation([dict(problem.observation_distribution(s, 0, None)) for s in problem.states])
+        histogram = pomdp_py.Histogram(dict(belief))
+        ours, theirs = [], []
+        for _ in range(3):  # in turns
+            ours.append(per_second(partial(bayes.update, belief, 0, 0), budget))
+            theirs.append(per_second(partial(pomdp_py.update_histogram_belief, histogram, 0, 0, sees, moves), budget))
+        table.append({"n_states": n, "here": max(ours), "pomdp-py": max(theirs)})
+    return table
+
+
+def per_second(call: Callable[[], Any], budget: float) -> float:
+    """Return how many calls take one CPU second."""
+    call()
+    count, began = 0, time.process_time()
+    while time.process_time() - began < budget:
+        for _ in range(20):
+            call()
+        count += 20
+    return count / (time.process_time() - began)
+
+
 def compare_densities(n_states: int, densities: list[float], budget: float) -> list[dict[str, Any]]:
     """One prediction with each form of the matrix."""
     rng = np.random.default_rng(1)
@@ -123,6 +155,11 @@ def main() -> None:
     for name, t in ways["seconds"].items():
         print(f"  {name:36}{1e6 * t:14,.1f} µs{ways['times_faster_than_pomdp_py'][name]:12,.0f} x")
     print(f"  largest difference from pomdp-py's posterior: {ways['largest_difference']:.2g}")
+    named = compare_named((2, 4, 6, 8) if arguments.quick else (2, 4, 6, 8, 60, 200), budget / 2)
+    print("\nUpdates of a named belief per CPU second\n  states        here    pomdp-py   ratio")
+    for row in named:
+        ratio = row["here"] / row["pomdp-py"]
+        print(f"  {row['n_states']:6,}{row['here']:12,.0f}{row['pomdp-py']:12,.0f}{ratio:8.2f}")
     densities = [0.005, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0]
     sizes = (50, 200) if arguments.quick else (50, 200, 1_000, 3_000)
     table = [row for size in sizes for row in compare_densities(size, densities, budget / 5)]
@@ -133,7 +170,9 @@ def main() -> None:
             f"{1e6 * row['dense_seconds']:9,.1f} µs   {row['package_picks']}"
         )
     if arguments.json:
-        arguments.json.write_text(json.dumps({"ways": ways, "densities": table}, indent=2), encoding="utf-8")
+        arguments.json.write_text(
+            json.dumps({"ways": ways, "named": named, "densities": table}, indent=2), encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -209,20 +209,41 @@ def _values_after(outcomes: Outcomes, vectors: Floats, usable: Bools, stop: Stop
 
 def _product(matrix: sparse.csr_array, columns: Floats, stop: Stop) -> Floats:
     """Return ``matrix @ columns``, in pieces after each of which it can be left."""
-    rows = max(1, int(_PIECE * matrix.shape[0] / max(1, matrix.nnz * columns.shape[1])))
-    if rows >= matrix.shape[0]:
-        look(stop)
-        return np.asarray(matrix @ columns)
     product = np.empty((matrix.shape[0], columns.shape[1]))
-    for first in range(0, len(product), rows):
-        look(stop)
-        indptr = matrix.indptr[first : first + rows + 1]
-        span = slice(indptr[0], indptr[-1])
-        piece = sparse.csr_array(
-            (matrix.data[span], matrix.indices[span], indptr - indptr[0]), shape=(len(indptr) - 1, matrix.shape[1])
-        )
-        product[first : first + rows] = piece @ columns
+    for rows, piece in _pieces(matrix, columns, stop):
+        product[rows] = piece
     return product
+
+
+def _pieces(matrix: sparse.csr_array, columns: Floats, stop: Stop) -> Iterator[tuple[slice, Floats]]:
+    """Yield ``matrix @ columns`` in pieces of rows."""
+    height = max(1, int(_PIECE * matrix.shape[0] / max(1, matrix.nnz * columns.shape[1])))
+    for first in range(0, matrix.shape[0], height):
+        look(stop)
+        indptr = matrix.indptr[first : first + height + 1]
+        span = slice(indptr[0], indptr[-1])
+        shape = (len(indptr) - 1, matrix.shape[1])
+        piece = sparse.csr_array((matrix.data[span], matrix.indices[span], indptr - indptr[0]), shape=shape)
+        yield slice(first, first + shape[0]), np.asarray(piece @ columns)
+
+
+def _best_after(
+    outcomes: Outcomes, vectors: Floats, chosen: Ints | None, even: float, stop: Stop
+) -> tuple[Floats, Ints]:
+    """Return ``[G]``, the greatest value ``[A, n]`` of a legal action after each outcome, and the action.
+
+    A tie, within ``even``, does not replace the actions ``[G]`` chosen before.
+    """
+    columns = np.ascontiguousarray(np.where(np.isfinite(vectors), vectors, 0.0).T)
+    best, choice = np.empty(len(outcomes.row)), np.empty(len(outcomes.row), dtype=np.int64)
+    for rows, piece in _pieces(outcomes.matrix, columns, stop):
+        values = np.where(outcomes.usable[rows], piece, -np.inf)
+        at, pick = np.arange(len(values)), values.argmax(axis=1)
+        best[rows] = values[at, pick]
+        if chosen is not None:
+            pick = np.where(best[rows] > values[at, chosen[rows]] + even, pick, chosen[rows])
+        choice[rows] = pick
+    return np.where(best == -np.inf, 0.0, best), choice
 
 
 def informed_bound(model: SolverModel, outcomes: Outcomes, stop: Stop = never, start: Floats | None = None) -> Floats:
@@ -237,16 +258,15 @@ def informed_bound(model: SolverModel, outcomes: Outcomes, stop: Stop = never, s
         stop: Whether to return the bound so far.
         start: ``[A, n]``, an upper bound that a backup does not raise; by default that of the MDP.
     """
-    upper = mdp_bound(model, stop) if start is None else start
-    legal, usable = model.legal, outcomes.usable
+    upper, legal = mdp_bound(model, stop) if start is None else start, model.legal
     many = outcomes.matrix.nnz > _LARGEST_SYSTEM
     q, chosen = upper, None
     try:
         for _ in range(_SWEEPS_OF_FIB if many else _POLICY_STEPS):
-            values = _values_after(outcomes, q, usable, stop)
-            backed = _backed(model, outcomes, best_usable(values, usable))
-            short = max(0.0, float((backed[legal] - q[legal]).max(initial=0.0)))
             scale = float(np.abs(q[legal]).max(initial=0.0))
+            best, choice = _best_after(outcomes, q, chosen, _even(q.size) * scale, stop)
+            backed = _backed(model, outcomes, best)
+            short = max(0.0, float((backed[legal] - q[legal]).max(initial=0.0)))
             upper = np.minimum(upper, q + (short + 1e-15 * scale) * model.slack)
             if many:
                 fallen = float((q[legal] - backed[legal]).max(initial=0.0))
@@ -254,14 +274,8 @@ def informed_bound(model: SolverModel, outcomes: Outcomes, stop: Stop = never, s
                 if fallen * float(model.slack.max()) <= _CLOSE * scale:
                     break
                 continue
-            choice = values.argmax(axis=1)
-            if chosen is not None:  # a tie with the choice before does not replace it
-                row = np.arange(len(choice))
-                least = values[row, chosen] + _even(q.size) * scale
-                choice = np.where(values[row, choice] > least, choice, chosen)
-                if (choice == chosen).all():
-                    break
-            if short * float(model.slack.max()) <= _SOLVED * scale and chosen is not None:
+            close = short * float(model.slack.max()) <= _SOLVED * scale
+            if chosen is not None and (close or (choice == chosen).all()):
                 break
             chosen = choice
             q = np.where(legal, _solution(model, outcomes, chosen, np.where(legal, q, 0.0), stop), -np.inf)

@@ -366,7 +366,7 @@ def outcomes_of(model: SolverModel) -> Outcomes:
     row = np.searchsorted(model.indptr, first, side="right") - 1
     observation = observation[first]
     if model.legal.all():
-        usable = np.ones((len(first), model.n_actions), dtype=bool)
+        usable = np.broadcast_to(np.True_, (len(first), model.n_actions))  # of no memory
     else:
         usable = np.asarray(matrix @ (~model.legal).T.astype(np.float64)) == 0
     return Outcomes(matrix, row, observation, usable)
