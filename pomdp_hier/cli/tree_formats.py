@@ -51,7 +51,7 @@ def named(name: str) -> Iterator[None]:
 
 
 def tree_bytes(options: argparse.Namespace) -> bytes:
-    """Return the content of the tree's file, decompressed if it is a gzip file; a sheet of a workbook as CSV."""
+    """Return the content of the tree's file, decompressed from gzip; a sheet of a workbook as CSV."""
     known: dict[str, bytes] = vars(options).setdefault("tree_contents", {})  # read once, so that warnings come once
     if options.tree not in known:
         content = read_bytes(options.tree, "the path of a tree file")

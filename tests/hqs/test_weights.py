@@ -192,6 +192,7 @@ def test_lost_items_are_in_the_order_of_weight_times_loss():
         suggest_moves(X, found, **DELTA)
 
 
+@pytest.mark.slow
 def test_edits_gain_by_the_weights():
     found = improve(X, TREE, folds=2, sample_weight=COUNTS, **DELTA)
     plain = improve(X, TREE, folds=2, **DELTA)

@@ -73,8 +73,16 @@ ADVICE = [  # what raises, the advice, the same with the advice taken
         lambda _: solve(apart(lambda s: [f"go {s}", "wait"])),
     ),
     (lambda _: solve(ONCE).bounds({"tiger-left": 1}, to_go=1), "None", lambda _: solve(ONCE).bounds({"tiger-left": 1})),
-    (lambda _: mdp_values(ENDLESS.compiled), "Set a horizon", lambda _: mdp_values(ENDLESS.compiled, horizon=9)),
-    (lambda _: mdp_values(ENDLESS.compiled), "a discount below 1.", lambda _: mdp_values(ONCE.compiled)),
+    (
+        lambda _: mdp_values(ENDLESS.compiled, max_iterations=900),
+        "Set a horizon",
+        lambda _: mdp_values(ENDLESS.compiled, horizon=9),
+    ),
+    (
+        lambda _: mdp_values(ENDLESS.compiled, max_iterations=900),
+        "a discount below 1.",
+        lambda _: mdp_values(ONCE.compiled),
+    ),
     (
         lambda _: mdp_values(ONCE.compiled, tolerance=0.1, max_iterations=2),
         "a larger tolerance.",
