@@ -99,6 +99,20 @@ def shortened(text: str, most: int) -> str:
     return f"{text[:head]}…{text[rest:]}"
 
 
+def shortened_path(text: str, most: int, separator: str = " / ") -> str:
+    """Return a path in at most ``most`` characters, without its first parts; a name without its middle.
+
+    Example:
+        >>> shortened_path("Food / Drinks / Tea / Green tea", 20), shortened_path("Food / Green tea", 20)
+        ('… / Tea / Green tea', 'Food / Green tea')
+    """
+    parts = text.split(separator)
+    while len(text) > most and len(parts) > 1:
+        parts = parts[1:]
+        text = separator.join(["…", *parts])
+    return text if len(text) <= most else shortened(parts[-1], most)
+
+
 def _belong_together(one: str, following: str) -> bool:
     joiner = "\u200d"
     return joiner in (one, following) or category(following)[0] == "M" or "\U0001f3fb" <= following <= "\U0001f3ff"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pomdp_hier._text import counted
+from pomdp_hier._text import counted, shortened_path
 from pomdp_hier.cli import console, files, inputs, searches, trees
 from pomdp_hier.cli.console import Command
 
@@ -53,7 +53,7 @@ def _run_inspect(options: argparse.Namespace) -> int:
         plain = {"structure": dataclasses.asdict(report), **_plain(found)}
         print(json.dumps(_named(plain, called) if by_id or tree.labels is not None else plain, indent=1))
         return 0
-    names = {node: console.printable(called[node])[:50] for node in range(tree.n_nodes)}
+    names = {node: shortened_path(console.printable(called[node]), 50) for node in range(tree.n_nodes)}
     for line in _structure_lines(report, names):
         print(line)
     for line in _found_lines(found, names):
@@ -235,6 +235,7 @@ def _run_report(options: argparse.Namespace) -> int:
     from pomdp_hier.analysis.baselines import appraise
     from pomdp_hier.analysis.diagnosis import diagnose
     from pomdp_hier.analysis.moves import suggest_moves
+    from pomdp_hier.filing import find_misfiled
     from pomdp_hier.improvement import improve
     from pomdp_hier.report import write_report
 
@@ -244,13 +245,17 @@ def _run_report(options: argparse.Namespace) -> int:
     large = tree.n_items > _LARGE
     shuffles = _SHUFFLES[large] if options.shuffles is None else options.shuffles
     settings = inputs.settings(options, found)
-    with console.steps("report", _STEPS + (options.searches is not None)) as step:
+    n_steps = _STEPS + (options.searches is not None) + (options.similarity != "precomputed")
+    with console.steps("report", n_steps) as step:
         step("scoring the tree and shuffled trees")
         appraisal = appraise(X, tree, n_shuffles=shuffles, **settings)
         settings["delta"] = appraisal.result.config["delta"]
         step("diagnosing lost items")
         diagnosis = diagnose(X, tree, appraisal.result, **settings)
-        moves, improvement = [], None
+        moves, improvement, misfiled = [], None, None
+        if options.similarity != "precomputed":  # where FEATURES are not features
+            step("finding misfiled items")
+            misfiled = find_misfiled(X, tree)
         if options.n_edits is not None:
             step("improving the tree")
             improvement = improve(X, tree, max_edits=options.n_edits, **settings)
@@ -267,6 +272,7 @@ def _run_report(options: argparse.Namespace) -> int:
             diagnosis,
             options.out,
             appraisal=appraisal,
+            misfiled=misfiled,
             moves=moves,
             improvement=improvement,
             names=by_id,
@@ -300,7 +306,7 @@ def _title(options: argparse.Namespace) -> str:
 
 REPORT = Command(
     "report",
-    "write an HTML report: score, baselines, icicle, worst nodes, lost items, suggested moves",
+    "write an HTML report: misfiled items, suggested moves, score, icicle, worst nodes, lost items",
     (
         "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
         "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier report points.csv - -o report.html",

@@ -74,6 +74,7 @@ def write_comparison(
     labels = [node_names(trees[name], names)[0] for name in (other, best)]
     content = filled(
         "comparison.html",
+        cards=_cards(comparison, best, other),
         sentences=element("ul", *(element("li", line) for line in comparison.sentences()), class_="reading"),
         one=best,
         other=other,
@@ -96,7 +97,6 @@ def write_comparison(
         style=asset("page.css"),
         script=asset("icicle.js"),
         size=f"{best} and {other}, over {items}",
-        cards=_cards(comparison, best, other),
         content=content,
         settings=joined(settings_lines(config), Html("\n")),
     )

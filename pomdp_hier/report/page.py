@@ -1,4 +1,4 @@
-"""Report page of one tree: score, suggested changes, worst nodes, confusions, icicle and lost items.
+"""Report page of one tree: misfiled items, changes, score, worst nodes, confusions, icicle and lost items.
 
 The page is self-contained, with style, script and figures. The layout is in the folder ``templates``, the content is
 built here, and `elements` turns text into markup.
@@ -20,6 +20,8 @@ from pomdp_hier.analysis.baselines import Appraisal
 from pomdp_hier.analysis.diagnosis import Diagnosis, require_diagnosis
 from pomdp_hier.analysis.moves import Move
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.filing.result import MisfiledItems
+from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.search_length import PEOPLE
 from pomdp_hier.improvement.result import Improvement
 from pomdp_hier.report.elements import Html, asset, element, filled, joined, script_data
@@ -31,6 +33,7 @@ from pomdp_hier.report.page_data import (
     destinations,
     edits_section,
     icicle_payload,
+    misfiled_section,
     moves_section,
     node_names,
     number,
@@ -50,6 +53,7 @@ def write_report(
     path: str | os.PathLike[str] | None = None,
     *,
     appraisal: Appraisal | None = None,
+    misfiled: MisfiledItems | None = None,
     moves: Sequence[Move] = (),
     improvement: Improvement | None = None,
     searches: PredictedObserved | None = None,
@@ -65,6 +69,7 @@ def write_report(
         diagnosis: The result of `pomdp_hier.diagnose`.
         path: The file to write; none by default.
         appraisal: The result of `pomdp_hier.appraise`, for the baselines.
+        misfiled: The result of `pomdp_hier.find_misfiled` for this tree: its items come first on the page.
         moves: The result of `pomdp_hier.analysis.suggest_moves`.
         improvement: The result of `pomdp_hier.improve` for this tree: its edits are shown in place of moves.
         searches: The result of `pomdp_hier.predicted_and_observed` for this tree.
@@ -87,21 +92,19 @@ def write_report(
     """
     require_diagnosis(diagnosis)
     check_integer("limit", limit)
-    _check_given(diagnosis, appraisal, moves, improvement)
+    _check_given(diagnosis, appraisal, misfiled, moves, improvement)
     _check_searches(diagnosis, searches, delta_fit)
     tree = diagnosis.hierarchy
     payload, position = icicle_payload(diagnosis, *node_names(tree, names))
     cells = NodeCells(tree, names, position)
     sizes = (counted(tree.n_items, "item"), counted(int(tree.is_cluster.sum()), "cluster"))
-    edits = _NOTHING
-    if improvement is not None:
-        edits = edits_section(improvement, cells, limit)
-    elif moves:
-        edits = moves_section(moves, cells, limit)
     content = filled(
         "hierarchy.html",
+        misfiled=_NOTHING if misfiled is None else misfiled_section(misfiled, cells, limit),
+        cards=_cards(diagnosis, appraisal),
         baselines=_NOTHING if appraisal is None else _baselines(appraisal),
-        edits=edits,
+        edits=_NOTHING if improvement is None else edits_section(improvement, cells, limit),
+        moves=moves_section(moves, cells, limit) if moves else _NOTHING,
         searches=searches_section(searches, delta_fit, cells, limit),
         worst_nodes=_worst(diagnosis, cells, limit),
         confusions=_confused(diagnosis, cells, limit),
@@ -115,7 +118,6 @@ def write_report(
         style=asset("page.css"),
         script=asset("icicle.js"),
         size=f"{sizes[0]} in {sizes[1]} on {counted(tree.height + 1, 'level')}",
-        cards=_cards(diagnosis, appraisal),
         content=content,
         settings=joined(settings_lines(diagnosis.result.config, appraisal), Html("\n")),
     )
@@ -125,10 +127,13 @@ def write_report(
 
 
 def _check_given(
-    diagnosis: Diagnosis, appraisal: object, moves: Sequence[Move], improvement: Improvement | None
+    diagnosis: Diagnosis, appraisal: object, misfiled: object, moves: Sequence[Move], improvement: Improvement | None
 ) -> None:
     """Raise if a result has a wrong type or belongs to another tree."""
     check_kind("appraisal", appraisal, Appraisal | None, "the result of appraise(X, hierarchy)")
+    check_kind("misfiled", misfiled, MisfiledItems | None, "the result of find_misfiled(X, hierarchy)")
+    if isinstance(misfiled, MisfiledItems):
+        _check_same("misfiled", misfiled.hierarchy, diagnosis.hierarchy, "find_misfiled")
     if not isinstance(moves, Sequence) or not all(isinstance(move, Move) for move in moves):
         raise ParameterError(f"moves: got {brief(moves)}; expected the result of suggest_moves(X, diagnosis)")
     if improvement is None:
@@ -136,11 +141,15 @@ def _check_given(
     check_kind("improvement", improvement, Improvement, "the result of improve(X, hierarchy)")
     if len(moves):
         raise ParameterError("moves, improvement: got both; expected at most one")
-    if not np.array_equal(improvement.hierarchy.parent, diagnosis.hierarchy.parent):
+    _check_same("improvement", improvement.hierarchy, diagnosis.hierarchy, "improve")
+
+
+def _check_same(name: str, tree: Hierarchy, diagnosed: Hierarchy, function: str) -> None:
+    """Raise if a result is of another tree than that of the diagnosis."""
+    if not np.array_equal(tree.parent, diagnosed.parent):
         raise ParameterError(
-            f"improvement: got a tree of {counted(improvement.hierarchy.n_nodes, 'node')}; expected that of the "
-            "diagnosis, of "
-            f"{counted(diagnosis.hierarchy.n_nodes, 'node')}. Call improve with the same tree."
+            f"{name}: got a tree of {counted(tree.n_nodes, 'node')}; expected that of the diagnosis, of "
+            f"{counted(diagnosed.n_nodes, 'node')}. Call {function} with the same tree."
         )
 
 

@@ -13,6 +13,7 @@ from pomdp_hier._text import counted, shortened, visible
 from pomdp_hier.analysis.diagnosis import Diagnosis
 from pomdp_hier.analysis.moves import Move
 from pomdp_hier.features.membership import item_sums, node_sums
+from pomdp_hier.filing.result import MisfiledItems
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hierarchy.node_names import NodeNames
 from pomdp_hier.improvement.result import REASONS, Edit, Improvement
@@ -268,6 +269,8 @@ class NodeCells:
         self.short = NodeNames(tree, names, last_part=True, in_words=True)
         self.whole = NodeNames(tree, names, in_words=True)
         self.ids = NodeNames(tree) if names is not None else None
+        self.names = names
+        self._tree = tree
         self._position, self._suffix = position, suffix
 
     def __call__(self, node: int) -> Html:
@@ -280,6 +283,13 @@ class NodeCells:
         short = shortened(name, _LONGEST)
         title = None if short == whole else whole
         return element("button", short, title=title, type="button", **{f"data-node{self._suffix}": drawn})
+
+    def path(self, node: int) -> list[int]:
+        """Return the nodes from below the root down to a node; of the root itself, the root."""
+        path = [node]
+        while path[0] != self._tree.root and self._tree.parent[path[0]] != self._tree.root:
+            path.insert(0, int(self._tree.parent[path[0]]))
+        return path
 
     def some(self, nodes: Sequence[int], limit: int = 3) -> Html:
         """Return the names of the first nodes, and the number of others."""
@@ -330,6 +340,73 @@ def _cell(column: Column, record: Any, is_head: bool) -> Html:
         "th" if is_head else "td", element("span", content) if content else "",
         scope="row" if is_head else None, class_=column.kind, data_label=column.head,
     )  # fmt: skip
+
+
+_EXPECTED_WRONG = 0.1  # of the selected items, as of `pomdp-hier misfiled`
+_LIKELY = 0.5  # P(misfiled) of an item that is listed, selected or not
+
+
+def misfiled_section(found: MisfiledItems, cells: NodeCells, limit: int) -> Html:
+    """Return the items that are probably misfiled: the selected ones, then the others that are as likely as not."""
+    likely = found.order[np.nan_to_num(found.probabilities[found.order]) >= _LIKELY]
+    is_selected = np.isin(likely, found.select(_EXPECTED_WRONG, target=False))
+    selected = likely[is_selected].tolist()
+    others = likely[~is_selected].tolist() if found.informative else []
+    columns = [
+        Column("item", lambda r: cells(r)),
+        *cells.id_column(lambda r: r),
+        Column("is in", lambda r: _place(cells, int(found.hierarchy.parent[r]))),
+        Column("belongs in", lambda r: _target(found, cells, r)),
+        Column("P misfiled", lambda r: number(found.probabilities[r]), kind="n"),
+        Column("odds", lambda r: _odds(float(found.log_odds[r])), kind="n"),
+        Column("P target", lambda r: number(found.target_probabilities[r]), kind="n"),
+        Column("similar there", lambda r: _similar(found, cells, r)),
+    ]
+    caption = (
+        "Items whose features fit another place, the most probable first. The odds are those of P misfiled; "
+        f"the expected share of errors in this list is at most {_EXPECTED_WRONG:.0%} under the model."
+    )
+    left = len(selected) - limit
+    caption += f" {left:,} more are not shown." if left > 0 else ""
+    shown = table(selected[:limit], columns, caption, "No item is selected.")
+    if others and len(selected) <= limit:
+        rest = table(others[:limit], columns, "With these, more of the list is expected to be wrong.", "")
+        summary = element("summary", f"{counted(len(others), 'item')} less certain")
+        shown = joined([shown, element("details", summary, rest, open=None if selected else "open")])
+    sentences = element("ul", *(element("li", line) for line in found.sentences(cells.names)), class_="reading")
+    return filled("edits.html", heading="Probably misfiled", sentences=sentences, table=shown)
+
+
+def _target(found: MisfiledItems, cells: NodeCells, item: int) -> Html:
+    """Return the place where an item belongs, and a second one that is about as probable."""
+    if found.odd[item]:
+        return Html("no place fits")
+    nodes = [int(found.targets[item]), int(found.second_targets[item])]
+    return joined([_place(cells, node) for node in nodes if node >= 0], " or ")
+
+
+def _place(cells: NodeCells, node: int) -> Html:
+    """Return the path of a node from below the root; the node itself is a button of the icicle."""
+    *above, last = cells.path(node)
+    return joined([*(shortened(cells.short[part], _LONGEST) for part in above), cells(last)], " › ")
+
+
+def _similar(found: MisfiledItems, cells: NodeCells, item: int) -> Html:
+    """Return the items at the target that are most similar."""
+    return Html("") if found.odd[item] else cells.some(found.similar(item, int(found.targets[item])).tolist())
+
+
+def _odds(log_odds: float) -> str:
+    """Return odds as a reader says them.
+
+    Example:
+        >>> _odds(math.log(19)), _odds(math.log(0.25)), _odds(20.0)
+        ('19 : 1', '1 : 4', '> 999 : 1')
+    """
+    if abs(log_odds) > math.log(999):
+        return "> 999 : 1" if log_odds > 0 else "< 1 : 999"
+    ratio = f"{math.exp(abs(log_odds)):z.0f}"
+    return f"{ratio} : 1" if log_odds >= 0 else f"1 : {ratio}"
 
 
 def edits_section(improvement: Improvement, cells: NodeCells, limit: int) -> Html:
@@ -388,5 +465,8 @@ def moves_section(moves: Sequence[Move], cells: NodeCells, limit: int) -> Html:
     shown = table(moves[:limit], columns, caption, "None.")
     together = element("p", "The gains are each move's alone and do not add up.", class_="soft")
     return filled(
-        "edits.html", heading="Suggested moves", sentences=together if len(moves) > 1 else Html(""), table=shown
+        "edits.html",
+        heading="Moves that raise the score",
+        sentences=together if len(moves) > 1 else Html(""),
+        table=shown,
     )

@@ -80,3 +80,14 @@ def test_negative_counts_are_refused(files, capsys, option):
 def test_one_standard_input_for_two_files(capsys):
     assert main(["inspect", "-", "-"]) == 2
     assert "got - for both" in capsys.readouterr().err
+
+
+def test_long_paths_lose_their_first_parts(tmp_path, capsys):
+    top = "a department with quite a long name indeed"
+    rows = [f"i{k},{top} > {shelf} > box {k % 4}" for k, shelf in enumerate(["first shelf", "last shelf"] * 4)]
+    (tmp_path / "t.csv").write_text("\n".join(["item,path", *rows]))
+    (tmp_path / "x.csv").write_text("\n".join(["id,x,y", *(f"i{k},{k % 3},{k % 5}" for k in range(8))]))
+    assert main(["inspect", str(tmp_path / "t.csv"), str(tmp_path / "x.csv"), "--quiet", "--shuffles", "0"]) == 0
+    said = capsys.readouterr().out
+    assert "… / first shelf / box" in said
+    assert f"{top} / last shelf" not in said

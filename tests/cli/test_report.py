@@ -33,7 +33,7 @@ def test_content_of_a_report(files, capsys):
     assert f"<b>{expected.score:.4f}</b>" in page
     assert "<h1>A &lt; B</h1>" in page
     assert "<b>Ant" not in page
-    assert "Suggested moves" in page or "Worst nodes" in page
+    assert "Moves that raise the score" in page or "Worst nodes" in page
     assert "shuffles: 3" in page
     assert main(arguments) == 1
     assert "--force" in capsys.readouterr().err
@@ -142,6 +142,6 @@ def test_edits_that_gain_together_in_place_of_moves(files, capsys):
     assert main([*arguments, "--shuffles", "0", "--n-edits", "3", "--quiet"]) == 0
     page = out.read_text(encoding="utf-8")
     assert "<h2>What to change</h2>" in page
-    assert "Suggested moves" not in page
+    assert "Moves that raise the score" not in page
     assert main([*arguments, "--force", "--n-edits", "3", "--n-moves", "2"]) == 2
     assert "--n-moves has no effect with --n-edits" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import json
 import re
+from base64 import b64decode
 from html import unescape
 from html.parser import HTMLParser
 
@@ -13,6 +14,7 @@ from pomdp_hier.analysis.baselines import appraise
 from pomdp_hier.analysis.diagnosis import LostItem, diagnose
 from pomdp_hier.analysis.moves import Move
 from pomdp_hier.errors import ParameterError, PomdpHierError
+from pomdp_hier.filing import find_misfiled
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hierarchy.node_names import NodeNames
 from pomdp_hier.hqs.paper import PAPER_TABLE, load_amazon12
@@ -107,7 +109,7 @@ def test_tables_equal_the_results():
         f"n{r.wrong_child}" in row and signed(r.value, 3) in row
         for r, row in zip(found.lost_items(3), lost, strict=True)
     )
-    assert rows_of(page, "Suggested moves") == [
+    assert rows_of(page, "Moves that raise the score") == [
         ["n0", "0", "n12", "n13", "1", "0.12500"],
         ["n14", ids[14], "n12", "n15", "2", "−0.50000"],
     ]
@@ -307,6 +309,65 @@ def test_the_script_gets_numbers_and_letters_as_they_are():
         script_data(float("nan"))
 
 
+def filed_wrongly(n_clusters=6, per=8, label=lambda k: f"n{k}"):
+    """Features of clusters, and a tree in two levels of groups with the first item of each odd cluster in the next."""
+    home = np.repeat(np.arange(n_clusters), per)
+    X = np.eye(n_clusters)[home] + 0.05 * np.random.default_rng(0).random((len(home), n_clusters))
+    filed = home.copy()
+    filed[:: 2 * per] = (filed[:: 2 * per] + 3) % n_clusters
+    first = len(home)
+    groups = [[first + c for c in range(n_clusters) if c % 2 == odd] for odd in (0, 1)]
+    children = [np.flatnonzero(filed == c).tolist() for c in range(n_clusters)]
+    children += [*groups, [first + n_clusters, first + n_clusters + 1]]
+    labels = [label(k) for k in range(first + n_clusters + 3)]
+    return X, Hierarchy.from_children(children, first, labels=labels), np.flatnonzero(filed != home)
+
+
+def test_misfiled_items_come_first_with_their_paths():
+    X, tree, wrong = filed_wrongly()
+    found, misfiled = diagnose(X, tree, delta=0.05), find_misfiled(X, tree)
+    improvement = improve(X, tree, delta=0.05, folds=0)
+    page = write_report(found, misfiled=misfiled, improvement=improvement)
+    headings = re.findall("<h2>(.*?)</h2>", page)
+    assert headings[:3] == ["Probably misfiled", "What to change", "The score"]
+    rows = rows_of(page, "Probably misfiled")
+    assert sorted(int(row[0][1:]) for row in rows) == wrong.tolist()
+    for row in rows:
+        item = int(row[0][1:])
+        path = [int(part[1:]) for part in row[1].split(" › ")]
+        assert path == [tree.parent[tree.parent[item]], tree.parent[item]]
+        assert row[2].split(" › ")[-1] == f"n{tree.n_items + item // 8}"
+        assert row[3] == f"{misfiled.probabilities[item]:.3f}"
+        odds = float(np.exp(misfiled.log_odds[item]))
+        assert row[4] == ("> 999 : 1" if odds > 999 else f"{odds:.0f} : 1")
+        assert {int(name[1:]) // 8 for name in row[6].split(", ")} == {item // 8}
+    assert "Probably misfiled" not in write_report(found)
+    with pytest.raises(ParameterError, match="misfiled: got a tree of"):
+        write_report(diagnosis_of("A"), misfiled=misfiled)
+    with pytest.raises(ParameterError, match="misfiled: got"):
+        write_report(found, misfiled=5)
+
+
+def test_features_that_say_nothing_list_no_item():
+    _, tree, _ = filed_wrongly()
+    X = np.random.default_rng(0).normal(size=(tree.n_items, 5))
+    page = write_report(diagnose(X, tree), misfiled=find_misfiled(X, tree))
+    assert rows_of(page, "Probably misfiled") == []
+    assert "next to nothing" in page
+
+
+@needs_browser
+@pytest.mark.slow
+def test_long_names_fill_few_sheets_of_paper(tmp_path):
+    X, tree, _ = filed_wrongly(12, 8, label=lambda k: f"{'stainless steel articles of all kinds, ' * 8}{k}")
+    found, misfiled = diagnose(X, tree, delta=0.05), find_misfiled(X, tree)
+    page = written(tmp_path / "long.html", found, misfiled=misfiled, improvement=improve(X, tree, delta=0.05, folds=0))
+    with opened(page) as browser:
+        sheets = browser.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.69})["data"]
+        assert complaints_of(browser) == []
+    assert len(re.findall(rb"/Type\s*/Page\b", b64decode(sheets))) <= 10
+
+
 def test_an_existing_file_is_replaced_only_on_request(tmp_path):
     path = tmp_path / "out.html"
     path.write_text("mine")
@@ -339,7 +400,7 @@ def test_page_in_a_browser(tmp_path):
     from selenium.webdriver.common.keys import Keys
 
     found = diagnosis_of("A")
-    names = ["<b>bold</b>", *SHOP.names[1:]]
+    names = ["<b>bold</b>", "Cre\u0300me brûlée der Großen", *SHOP.names[2:]]
     page = written(tmp_path / "a.html", found, names=names)
     _, position = icicle_payload(found, NodeNames(found.hierarchy, names))
     with opened(page) as browser:
@@ -379,6 +440,11 @@ def test_page_in_a_browser(tmp_path):
         box.send_keys(Keys.ENTER)
         leaf = found.hierarchy.leaf_of_item[0]
         assert canvas.get_attribute("data-focus") == str(position[leaf])
+        for words in ("creme brulee", "CRÈME", "bru\u0302le", "grossen"):
+            box.clear()
+            box.send_keys(words)
+            assert browser.find_element(By.CSS_SELECTOR, "#hits button").text.startswith("Cre\u0300me"), words
+        box.send_keys(Keys.ESCAPE)
         # A row of a table leads to its node.
         row = browser.find_element(By.CSS_SELECTOR, "td button[data-node]")
         row.click()

@@ -323,8 +323,17 @@ function icicle(suffix) {
     }
     return i;
   }
+  // Case and accents make no difference: e finds é, in either spelling.
+  const LETTERS = { ß: "ss", ø: "o", ł: "l", đ: "d", æ: "ae", œ: "oe", ı: "i" };
+  const fold = text => text.toLowerCase().normalize("NFD").replace(/[\u0300-\u036f]/g, "")
+    .replace(/[ßøłđæœı]/g, letter => LETTERS[letter]);
+  const foldings = new Map();
+  const folded = of => {
+    if (!foldings.has(of)) foldings.set(of, { label: of.label.map(fold), id: of.id.map(fold) });
+    return foldings.get(of);
+  };
   search.addEventListener("input", () => {
-    const words = search.value.trim().toLowerCase();
+    const words = fold(search.value.trim());
     hits.replaceChildren();
     if (!words) { hits.hidden = true; return; }
     let found = 0;
@@ -338,9 +347,9 @@ function icicle(suffix) {
       button.addEventListener("click", () => { hits.hidden = true; zoom(node); canvas.focus(); });
       li.append(button); hits.append(li);
     };
-    const holds = (of, i) => of.label[i].toLowerCase().includes(words) || (of.id[i] || "").toLowerCase().includes(words);
+    const holds = (of, i) => folded(of).label[i].includes(words) || (folded(of).id[i] || "").includes(words);
     const named = (of, i) => of.id[i] ? of.id[i] + ", " : "";
-    const exact = (of, i) => (of.id[i] || of.label[i]).toLowerCase() === words;
+    const exact = (of, i) => (folded(of).id[i] || folded(of).label[i]) === words;
     const look = test => {       // ids that are the very words first, then all that hold them
       for (let i = 0; i < count && found < 20; i++) {
         if (test(tree, i)) { offer(tree.label[i], named(tree, i) + counted(tree.size[i], "item"), i); found++; }
