@@ -201,6 +201,24 @@ class Comparison:
             for name, result in self.results.items()
         ]
 
+    def versions(self) -> list[dict[str, Any]]:
+        """Return one dictionary per tree in the given order, with the change of the score from the tree before.
+
+        ``low`` and ``high`` are the ends of the interval of ``change``; ``n_better`` and ``n_worse`` count the items
+        with a higher and a lower value than before. All of them are None for the first tree.
+        """
+        pairs = {(pair.one, pair.other): pair for pair in self.differences}
+        rows: list[dict[str, Any]] = []
+        for at, (name, result) in enumerate(self.results.items()):
+            row = {"version": at + 1, "tree": name, "hqs": result.score} | self._length_scores(name)
+            row |= dict.fromkeys(("change", "low", "high", "n_better", "n_worse"))
+            if at:
+                pair = pairs[rows[-1]["tree"], name]  # the earlier minus the later
+                row |= {"change": -pair.difference, "low": -pair.high, "high": -pair.low}
+                row |= {"n_better": pair.n_worse, "n_worse": pair.n_better}
+            rows.append(row)
+        return rows
+
     def _length_scores(self, name: str) -> dict[str, float]:
         """Return the search length scores of a tree."""
         found = self.search_lengths[name]
@@ -216,6 +234,8 @@ class Comparison:
         if self.measures and len(rows) > 1:
             others = [row for row in rows if row["tree"] != self.reference]
             lines += ["", *_table(f"distance to {self.reference}", others, list(APART))]
+        if len(rows) > 2:
+            lines += ["", *_over_time(self.versions(), self.confidence)]
         if self.calibration is not None:
             lines.append(self.calibration.summary())
         return "\n".join([*lines, "", *self.sentences()])
@@ -373,6 +393,20 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -
     for key, name in zip(keys, names, strict=True):
         figures = "".join(f"  {row[key]:>z{w}.4f}" for row, w in zip(rows, widths, strict=True))
         lines.append(f"{name:<{width}}{figures}  {MEASURES[key].meaning}")
+    return lines
+
+
+def _over_time(versions: Sequence[Mapping[str, Any]], confidence: float) -> list[str]:
+    """Return the lines of a table with one row per version, in the given order."""
+    width = max(len(f"{row['version']} {row['tree']}") for row in versions)
+    title, interval = "version", f"{confidence:z.0%} interval"
+    lines = [f"{title:<{width}}  {'HQS':>8}  {'change':>8}  {interval:>20}  higher   lower"]
+    for row in versions:
+        line = f"{row['version']} {row['tree']:<{width - len(str(row['version'])) - 1}}  {row['hqs']:>z8.4f}"
+        if row["change"] is not None:
+            ends = f"{row['low']:+z.4f} to {row['high']:+z.4f}"
+            line += f"  {row['change']:>+z8.4f}  {ends:>20}  {row['n_better']:>6,}  {row['n_worse']:>6,}"
+        lines.append(line)
     return lines
 
 

@@ -31,9 +31,7 @@ def _configure_compare(parser: argparse.ArgumentParser) -> None:
     add("--no-measures", action="store_true", help="skip the other measures of a hierarchy")
     add("--confidence", type=float, default=0.95, metavar="X", help="level of the intervals (default: 0.95)")
     inputs.add_count(parser, "--top", "list the N items with the largest gains and losses", 5)
-    written = (
-        "write the values per item to .csv, .parquet or .json (- is CSV on stdout), or a page on two trees to .html"
-    )
+    written = "write the values per item to .csv, .parquet or .json (- is CSV on stdout), or a page to .html"
     add("-o", "--out", type=files.output_file, metavar="PATH", help=written)
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the comparison as JSON")
@@ -90,10 +88,6 @@ def _check_usage(options: argparse.Namespace, given: Sequence[str]) -> None:
     if options.out == "-":
         inputs.refuse_unused(options, ("top",), "with --out -")
     inputs.check_out(options, **({"endings": _PAGES} if _is_page(options) else {}))
-    if _is_page(options) and len(given) != 2:
-        raise ParameterError(
-            f"--out: got {options.out} for {len(given)} trees; expected two for a page. Give two, or write a .csv."
-        )
 
 
 def _is_page(options: argparse.Namespace) -> bool:
@@ -150,6 +144,7 @@ def _lines(found: "Comparison", names: Sequence[str], options: argparse.Namespac
                 },
                 "trees": found.to_rows(),
                 "ranks": found.ranks(),
+                "versions": found.versions(),
                 **{
                     name: [pair.__dict__ | {"distinguishable": pair.distinguishable} for pair in pairs]
                     for name, pairs in (

@@ -1,8 +1,8 @@
-"""Comparison page of two trees: scores, gains and losses, both icicles, and a tanglegram."""
+"""Comparison page of two trees, with icicles and a tanglegram, or of several versions of a tree, step by step."""
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,14 +29,16 @@ def write_comparison(
     path: str | os.PathLike[str] | None = None,
     *,
     names: Sequence[Any] | Mapping[Any, Any] | None = None,
-    title: str = "Which of two trees supports search better?",
+    title: str = "Which tree supports search better?",
     limit: int = 25,
     replace: bool = False,
 ) -> str:
-    """Write the comparison of two trees, a single HTML file that needs no network, and return its text.
+    """Write the comparison of trees, a single HTML file that needs no network, and return its text.
+
+    Two trees are ranked. Three or more are versions in the given order: a table over time, and each step in turn.
 
     Args:
-        comparison: The result of `pomdp_hier.compare` for two trees.
+        comparison: The result of `pomdp_hier.compare` for two or more trees.
         diagnoses: The result of `pomdp_hier.diagnose` for each, by the same names.
         path: The file to write; none by default.
         names: ``[N]`` names of the items, or names by id; the labels by default.
@@ -45,7 +47,7 @@ def write_comparison(
         replace: Whether an existing file may be replaced.
 
     Raises:
-        ParameterError: There are more or fewer than two trees, or the diagnoses are of others.
+        ParameterError: There is one tree, or the diagnoses are of others.
         PomdpHierError: The file exists, or cannot be written.
 
     Example:
@@ -59,6 +61,41 @@ def write_comparison(
     """
     _check_given(comparison, diagnoses)
     check_integer("limit", limit)
+    ranked = len(comparison.results) == 2
+    shown = comparison.ranking if ranked else tuple(comparison.results)
+    pages = _two_trees if ranked else _versions
+    first = next(iter(comparison.results.values()))
+    text = filled(
+        "page.html",
+        title=title,
+        style=asset("page.css"),
+        script=asset("icicle.js"),
+        size=f"{_in_a_row(shown)}, over {counted(len(first.values), 'item')}",
+        content=pages(comparison, diagnoses, names, limit),
+        settings=joined(settings_lines(first.config), Html("\n")),
+    )
+    if path is not None:
+        write_file(path, text, replace=replace)
+    return text
+
+
+def _in_a_row(names: Sequence[str]) -> str:
+    """Return names as a reader lists them.
+
+    Example:
+        >>> _in_a_row(["one", "two", "three"])
+        'one, two and three'
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _two_trees(
+    comparison: Comparison,
+    diagnoses: Mapping[str, Diagnosis],
+    names: Sequence[Any] | Mapping[Any, Any] | None,
+    limit: int,
+) -> Html:
+    """Return the comparison of two trees: gains, losses, both icicles, and the trees face to face."""
     best, other = comparison.ranking
     gain = comparison.results[best].values - comparison.results[other].values
     trees = {name: diagnoses[name].hierarchy for name in (best, other)}
@@ -72,7 +109,7 @@ def write_comparison(
         cells[name] = NodeCells(trees[name], names, position, suffix)
     left, right = untangle(trees[other], trees[best])
     labels = [node_names(trees[name], names)[0] for name in (other, best)]
-    content = filled(
+    return filled(
         "comparison.html",
         cards=_cards(comparison, best, other),
         sentences=element("ul", *(element("li", line) for line in comparison.sentences()), class_="reading"),
@@ -82,33 +119,81 @@ def write_comparison(
         lost=_items(-gain, -total, cells[best], limit, f"of higher value in {other}"),
         clusters_gained=_clusters(trees[best], total, counts, cells[best], limit, "gain"),
         clusters_lost=_clusters(trees[best], -total, counts, cells[best], limit, "lose"),
-        measures=_measures(comparison, best, other),
+        measures=_measures(comparison, (best, other)),
         apart=_apart(comparison, best, other),
         first=payloads[best],
         second=payloads[other],
         tanglegram=tanglegram(left, right, *labels),
         moved=_moved(moved(left, right, limit), trees[best], total, counts, cells[other], cells[best], (other, best)),
     )
-    items = counted(len(gain), "item")
-    config = comparison.results[best].config
-    text = filled(
-        "page.html",
-        title=title,
-        style=asset("page.css"),
-        script=asset("icicle.js"),
-        size=f"{best} and {other}, over {items}",
-        content=content,
-        settings=joined(settings_lines(config), Html("\n")),
+
+
+def _versions(
+    comparison: Comparison,
+    diagnoses: Mapping[str, Diagnosis],
+    names: Sequence[Any] | Mapping[Any, Any] | None,
+    limit: int,
+) -> Html:
+    """Return the versions of a tree: a table over time, then what each step changed."""
+    versions = comparison.versions()
+
+    def changed(key: str) -> Callable[[Any], str]:
+        return lambda row: "" if row[key] is None else number(row[key], 4, signed=True)
+
+    rows = table(
+        versions,
+        [
+            Column("version", lambda r: f"{r['version']}. {r['tree']}"),
+            Column("HQS", lambda r: number(r["hqs"], 4), kind="n"),
+            Column("change", changed("change"), kind="n"),
+            Column("from", changed("low"), kind="n"),
+            Column("to", changed("high"), kind="n"),
+            Column("gain", lambda r: "" if r["n_better"] is None else f"{r['n_better']:,}", kind="n"),
+            Column("lose", lambda r: "" if r["n_worse"] is None else f"{r['n_worse']:,}", kind="n"),
+            Column("search length score", lambda r: number(r["search_length_score"], 4), kind="n"),
+            Column("with labels", lambda r: number(r["search_length_score_with_labels"], 4), kind="n"),
+        ],
+        "The trees in the given order. “Change” is the score minus that of the version before, with the ends of its "
+        f"{comparison.confidence:z.0%} interval; “gain” and “lose” count the items of higher and lower value.",
+        "None.",
     )
-    if path is not None:
-        write_file(path, text, replace=replace)
-    return text
+    steps: list[Html] = []
+    cells: dict[str, NodeCells] = {}
+    for at, row in enumerate(versions):
+        name, suffix = row["tree"], f"-{at + 1}" if at else ""
+        before = versions[at - 1]["tree"] if at else None
+        tree = diagnoses[name].hierarchy
+        gain = None if before is None else comparison.results[name].values - comparison.results[before].values
+        note = f"the mean over the items below: blue for higher values than in {before}, orange for lower ones"
+        payload, position = icicle_payload(diagnoses[name], *node_names(tree, names), gain, note)
+        cells[name] = NodeCells(tree, names, position, suffix)
+        steps.append(element("h2", f"{at + 1}. {name}"))
+        if before is not None and gain is not None:
+            counts = diagnoses[name].node_weights
+            total = gain * counts[: len(gain)]
+            left, right = untangle(diagnoses[before].hierarchy, tree)
+            pair = cells[before], cells[name]
+            steps += [
+                _moved(moved(left, right, limit), tree, total, counts, *pair, (before, name)),
+                _items(gain, total, cells[name], limit, f"of higher value than in {before}"),
+                _items(-gain, -total, cells[name], limit, f"of lower value than in {before}"),
+            ]
+        steps.append(icicle_part(payload, suffix, f" of {name}"))
+    best = comparison.ranking[0]
+    return filled(
+        "versions.html",
+        cards=joined(card(r["tree"], number(r["hqs"], 4), "HQS", main=r["tree"] == best) for r in versions),
+        versions=rows,
+        sentences=element("ul", *(element("li", line) for line in comparison.sentences()), class_="reading"),
+        steps=joined(steps),
+        measures=_measures(comparison, list(comparison.results)),
+    )
 
 
 def _check_given(comparison: object, diagnoses: Mapping[str, Diagnosis]) -> None:
-    if not isinstance(comparison, Comparison) or len(comparison.results) != 2:
-        got = f"{len(comparison.results)} trees" if isinstance(comparison, Comparison) else brief(comparison)
-        raise ParameterError(f"comparison: got {got}; expected a comparison of two trees. Pass compare(X, trees).")
+    if not isinstance(comparison, Comparison) or len(comparison.results) < 2:
+        got = "1 tree" if isinstance(comparison, Comparison) else brief(comparison)
+        raise ParameterError(f"comparison: got {got}; expected a comparison of trees. Pass compare(X, trees).")
     if any(result.sample is not None for result in comparison.results.values()):
         raise ParameterError("comparison: got one of a sample; expected one of all items. Compare without sample_size.")
     if set(diagnoses) != set(comparison.results):
@@ -156,7 +241,7 @@ def _items(gain: Floats, total: Floats, one: NodeCells, limit: int, what: str) -
             Column("by", lambda item: number(float(gain[item])), kind="n"),
         ],
         f"Items {what}, and the difference.",
-        "None.",
+        f"No item is {what}.",
     )
 
 
@@ -217,17 +302,20 @@ def _moved(
     )
 
 
-def _measures(comparison: Comparison, best: str, other: str) -> Html:
-    """Return the other measures of each tree."""
+def _measures(comparison: Comparison, names: Sequence[str]) -> Html:
+    """Return the other measures of each tree, one column per tree."""
     rows = {row["tree"]: row for row in comparison.to_rows()}
-    one, two = rows[best], rows[other]
+    known = [key for key in MEASURES if key in rows[names[0]] and key not in (*APART, "hqs")]
+
+    def figure(name: str) -> Column:
+        return Column(name, lambda key: number(rows[name][key], 4), kind="n")
+
     return table(
-        [(MEASURES[key], one[key], two[key]) for key in MEASURES if key in one and key not in (*APART, "hqs")],
+        known,
         [
-            Column("measure", lambda r: r[0].name),
-            Column(best, lambda r: number(r[1], 4), kind="n"),
-            Column(other, lambda r: number(r[2], 4), kind="n"),
-            Column("what it means", lambda r: r[0].meaning),
+            Column("measure", lambda key: MEASURES[key].name),
+            *map(figure, names),
+            Column("what it means", lambda key: MEASURES[key].meaning),
         ],
         "Other measures of how well each tree fits the items.",
         "Not computed.",

@@ -364,7 +364,7 @@ def misfiled_section(found: MisfiledItems, cells: NodeCells, limit: int) -> Html
     ]
     caption = (
         "Items whose features fit another place, the most probable first. The odds are those of P misfiled; "
-        f"the expected share of errors in this list is at most {_EXPECTED_WRONG:.0%} under the model."
+        f"the expected share of errors in this list is at most {_EXPECTED_WRONG:z.0%} under the model."
     )
     left = len(selected) - limit
     caption += f" {left:,} more are not shown." if left > 0 else ""

@@ -144,7 +144,9 @@ def test_a_page_about_two_trees(files, capsys):
     assert "<h1>swapped or clean: which supports search better?</h1>" in page
     assert "clean is better than swapped by 0." in page
     three = [str(files / name) for name in ("x.npy", "swapped.json", "clean.json", "clean.json")]
-    assert main(["compare", *three, "-o", str(files / "three.html")]) == 2
-    assert "for 3 trees; expected two" in capsys.readouterr().err
+    assert main(["compare", *three, "-o", str(files / "three.html"), "--quiet"]) == 0
+    assert "Version by version" in (files / "three.html").read_text(encoding="utf-8")
+    said = capsys.readouterr().out
+    assert [line.split()[0] for line in said.split("version ")[1].splitlines()[1:4]] == ["1", "2", "3"]
     assert main(["compare", *map(str, arguments), "-o", str(out)]) == 1
     assert "--force" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -82,7 +83,7 @@ def test_error_for_other_than_a_comparison_of_two_trees():
     X, trees, found = two()
     both = diagnosed(X, trees)
     three = compare(X, {**trees, "third": trees["clean"]}, delta=0.02, measures=False)
-    with pytest.raises(ParameterError, match=r"^comparison: got 3 trees"):
+    with pytest.raises(ParameterError, match=r"diagnoses: got .*'third'"):
         write_comparison(three, both)
     with pytest.raises(ParameterError, match=r"^comparison: got 'x'"):
         write_comparison("x", both)
@@ -92,6 +93,36 @@ def test_error_for_other_than_a_comparison_of_two_trees():
         write_comparison(found, {**both, "clean": diagnose(X, trees["clean"], delta=0.5)})
     with pytest.raises(ParameterError, match="got one of a sample"):
         write_comparison(compare(X, trees, delta=0.02, sample_size=12), both)
+
+
+def test_versions_of_a_tree_are_a_table_over_time():
+    X, tree = clean_case()
+    trees = {"v1": misplaced(tree, 0, -1)[0], "v2": tree, "v3": swapped(tree)[0]}
+    found = compare(X, trees, delta=0.02)
+    rows = found.versions()
+    assert [(row["version"], row["tree"], row["hqs"]) for row in rows] == [
+        (k, name, found.results[name].score) for k, name in enumerate(trees, 1)
+    ]
+    assert rows[0]["change"] is rows[0]["n_better"] is None
+    for before, row in pairwise(rows):
+        pair = compare(X, {name: trees[name] for name in (row["tree"], before["tree"])}, delta=0.02).differences[0]
+        assert row["change"] == pytest.approx(row["hqs"] - before["hqs"], abs=1e-12)
+        assert (row["low"], row["high"]) == pytest.approx((pair.low, pair.high))
+        assert (row["n_better"], row["n_worse"]) == (pair.n_better, pair.n_worse)
+    assert rows[1]["change"] > 0 > rows[2]["change"]
+    lines = found.summary().splitlines()
+    at = next(k for k, line in enumerate(lines) if line.startswith("version"))
+    assert [line.split()[:2] for line in lines[at + 1 : at + 4]] == [["1", "v1"], ["2", "v2"], ["3", "v3"]]
+    page = write_comparison(found, diagnosed(X, trees), limit=3)
+    shown = rows_of(page, "Version by version")
+    assert [row[0] for row in shown] == ["1. v1", "2. v2", "3. v3"]
+    assert shown[1][2] == f"{rows[1]['change']:+.4f}"
+    assert shown[0][2] == ""
+    assert len(re.findall('<script id="payload', page)) == 3
+    changes = [(row[0].split()[-1], row[1]) for row in rows_of(page, "2. v2") if len(row) == 2]
+    expected = [*found.gained_items("v2", "v1", 3), *found.gained_items("v1", "v2", 3)]
+    assert changes == [(str(item), f"{gain:.3f}") for item, gain in expected if gain >= 0.0005]
+    assert len(changes) >= 3
 
 
 def places(picture):

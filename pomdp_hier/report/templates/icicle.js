@@ -417,4 +417,4 @@ window.addEventListener("beforeprint", () => {
   unfolded.forEach(part => { part.open = true; });
 });
 window.addEventListener("afterprint", () => unfolded.forEach(part => { part.open = false; }));
-["", "-2"].filter(suffix => document.getElementById("payload" + suffix)).forEach(icicle);
+document.querySelectorAll("script[id^=payload]").forEach(part => icicle(part.id.slice("payload".length)));
