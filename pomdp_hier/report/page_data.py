@@ -315,10 +315,11 @@ def _name(name: str, whole: str) -> Html:
 def table(records: Sequence[Any], columns: Sequence[Column], caption: str, empty: str) -> Html:
     """Return the records as a table with a folded end, or a sentence if there are none.
 
-    The first cell of a row is its head.
+    The first cell of a row is its head. Columns of numbers that no record has are left out.
     """
     if not records:
         return element("p", empty, class_="soft")
+    columns = [column for column in columns if column.kind != "n" or any(column.cell(r) != "–" for r in records)]
     rest = records[_OPEN:]
     shown = _part(records[:_OPEN] if len(rest) > 1 else records, columns, caption)
     if len(rest) <= 1:
