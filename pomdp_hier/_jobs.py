@@ -92,10 +92,10 @@ _KEPT = threading.local()  # what this thread of a process has last built
 
 @dataclass(frozen=True, eq=False)
 class OnceAProcess(Generic[Result]):
-    """An object that tasks share: each process builds it at its first task.
+    """An object shared by the tasks of a process, which builds it at its first task.
 
     Args:
-        build: Builds it.
+        build: The function that returns the object.
 
     Example:
         >>> squares = OnceAProcess(dict)

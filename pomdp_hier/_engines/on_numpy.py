@@ -238,12 +238,14 @@ def batches(task: Task, items: Ints) -> Iterator[Ints]:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """Items at nodes, with the similarities to the children.
+    """A batch of items at their nodes, with the similarities to the children.
+
+    A pair is an item and a child of its node; arrays over pairs are concatenated by item.
 
     Attributes:
-        rows: Their rows in the walk ``[m]``.
+        rows: The rows of the items in the walk ``[m]``.
         items: The items ``[m]``.
-        nodes: Their nodes ``[m]``.
+        nodes: The node of each item ``[m]``.
         level: The number of earlier steps: the level of the nodes, for walks from the root.
         children: The children of the nodes, concatenated ``[pairs]``.
         firsts: The first pair of each item ``[m]``.
@@ -287,7 +289,7 @@ class Step:
         return at[np.searchsorted(at, self.firsts)]
 
     def rival_at(self) -> Ints:
-        """Return the pair of the most similar other child ``[m]``, -1 for an only child."""
+        """Return the index of the pair with the most similar wrong child ``[m]``, -1 for an only child."""
         others = self.similarities.copy()
         others[self.own_at] = -np.inf
         return np.where(self.counts > 1, self.best_at(others), -1)

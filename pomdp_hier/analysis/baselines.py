@@ -45,10 +45,12 @@ class Appraisal:
         shuffled_sd: The standard deviation of these scores; NaN for less than two.
         n_shuffles: The number of shuffles.
         adjusted: ``(score - shuffled_mean) / (perfect_guidance - shuffled_mean)``: 0 for shuffled items, 1 for perfect
-            guidance; NaN if the denominator is below ``min_denominator``. Rank trees by the score: baselines differ.
+            guidance; NaN if the denominator is below ``min_denominator``. Rank trees by ``score``, since the baselines
+            differ between trees.
         policy_efficiency: ``(score - no_tree) / (hindsight - no_tree)``: the share of the hindsight value that the
             policy reaches; NaN if the denominator is below ``min_denominator``.
-        first_branch_accuracy: The share of items for which the first node with a choice prefers the correct child.
+        first_branch_accuracy: The share of items for which no wrong child is more similar than the correct one, at the
+            first node with several children.
         share_stopped_at_root: The share of items whose search stops at the root.
         shuffled_share_stopped_at_root: The mean of that share over the shuffled trees.
         min_denominator: The smallest denominator of the two ratios.
@@ -56,8 +58,8 @@ class Appraisal:
         calibration: The calibration of the temperature, if any.
         result: The result per item.
         search_length: The expected search length per item, without label cost.
-        likely_delta: The maximum-likelihood temperature for where the items are (`calibrate_delta`), beside the one
-            that was taken; NaN for samples, and where the likelihood has no maximum.
+        likely_delta: The maximum-likelihood temperature for the places of the items (`calibrate_delta`), to compare
+            with the temperature used; NaN for samples, or if the likelihood has no maximum.
 
     Example:
         >>> found = appraise([[1, 0], [1, 0], [0, 1], [0, 1]], Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4))
@@ -273,7 +275,7 @@ def perfect_score(task: Task, result: HQSResult | None = None) -> float:
 
 
 def first_branch(task: Task, keys: Sequence[Hashable] | None = None, result: HQSResult | None = None) -> float:
-    """Return the share of items for which the first node with a choice prefers the correct child.
+    """Return the share of items for which no wrong child is more similar, at the first node with several children.
 
     NaN without such a node. A child with a duplicate of the item is correct too. For a sample, it is an estimate.
     """

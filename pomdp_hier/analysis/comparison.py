@@ -258,14 +258,15 @@ def compare(
 ) -> Comparison:
     """Compare trees over the same items: by score, per item, and by other measures.
 
-    The difference of two scores is the mean of the differences d per item. Its standard error is ``s_d/sqrt(N)`` and
-    its interval ``mean +- t s_d/sqrt(N)``, for further items of the same kinds; it does not allow for missing rare
-    kinds. With ``sample_weight``, mean and deviation are weighted, and N is the effective number of items. All trees
-    share one sample, along the leaf order of the first. The interval is then that of the difference over all N items,
-    and allows for rare losses that are missing from the sample.
+    The difference of two scores is the mean of the differences d per item. Its standard error is ``s_d/sqrt(N)``, and
+    its t interval is ``mean +- t s_d/sqrt(N)``. The interval is for further items from the same distribution; it does
+    not allow for rare items that the N items lack. With ``sample_weight``, mean and deviation are weighted, and N is
+    the effective number of items. With ``sample_size`` or ``half_width``, one sample is scored in all trees, sampled
+    along the leaf order of the first. The interval is then for the difference over all N items, and allows for rare
+    losses that the sample lacks.
 
-    `pomdp_hier.measures` defines the measures. They use the cosine, or the matrix if the similarity is "precomputed",
-    and all items.
+    The other measures are those of `pomdp_hier.measures`. They use all items, with the cosine, or with the matrix if
+    the similarity is "precomputed".
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.

@@ -80,10 +80,10 @@ class LostItem:
     Attributes:
         item: The item.
         value: The value of its search.
-        stops_at: The node on the path of the item where the policy stops.
+        stops_at: The node where the policy stops if the searcher never leaves the path of the item.
         left_path_at: The node where the searcher leaves that path.
-        level: Its level.
-        wrong_child: The wrong child entered there.
+        level: The level of ``left_path_at``.
+        wrong_child: The wrong child entered at ``left_path_at``.
         ends_at: The node where the searcher ends.
         cost: The loss of score: the item's share of the searches, times the reward of its leaf cluster minus its value.
     """

@@ -213,7 +213,7 @@ class HQSScorer:
         given = {} if sample_weight is None else {"sample_weight": sample_weight}
         if given and self.settings.get("sample_weight") is not None:
             raise ParameterError(
-                "sample_weight: got weights beside those of hqs_scorer; expected one of them. Leave the others out."
+                "sample_weight: got weights here and in hqs_scorer; expected them in one place. Leave one out."
             )
         tree = tree_of_model(estimator, cut=self.cut)
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)

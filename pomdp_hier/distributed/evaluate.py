@@ -135,7 +135,9 @@ def evaluate_distributed(
             ".",
         )
     if weight_column is not None and sample_weight is not None:
-        raise ParameterError("weight_column: got it beside sample_weight; expected one of them. Leave the other out.")
+        raise ParameterError(
+            f"weight_column: got {brief(weight_column)} and sample_weight; expected only one of the two. Leave one out."
+        )
     source = as_source(X, id_column, weight_column)
     rows_of_items = _rows_of_items(source, hierarchy)
     given = source.weights() if sample_weight is None else sample_weight

@@ -24,18 +24,18 @@ _SAME = 1e-9
 
 @dataclass(frozen=True)
 class FeatureFit:
-    """How well one set of features explains where the items are, under one similarity.
+    """The fit of the filing model to the homes of the items, for one set of features and one similarity.
 
     Attributes:
         name: The name of the features.
         similarity: The similarity.
         auc: The mean share of the other homes that an item fits less well than its own: 0.5 for random features. An
             item without features counts as 0.5.
-        gain: The mean log likelihood of the places above that of random ones, in nats per item. An item without
-            features counts as 0.
-        difference: The gain minus the best one.
-        low: Lower end of the interval of the difference, paired by item.
-        high: Upper end.
+        gain: The mean log likelihood of the items' homes minus that of uniformly random homes, in nats per item. An
+            item without features counts as 0.
+        difference: The gain minus the gain of the best row, in nats per item.
+        low: Lower end of the confidence interval of the difference, paired by item.
+        high: Upper end of that interval.
         n_without: The number of items without features.
     """
 
@@ -50,7 +50,7 @@ class FeatureFit:
 
     @property
     def verdict(self) -> str:
-        """``"best"``, ``"same"`` (equal for each item), ``"worse"``, or ``"inconclusive"``: perhaps as good."""
+        """``"best"``, ``"same"`` (equal for each item), ``"worse"``, or ``"inconclusive"`` (0 is in the interval)."""
         if self.difference == 0.0 == self.low == self.high:
             return "best"
         if max(abs(self.low), abs(self.high)) <= _SAME:
@@ -75,7 +75,7 @@ class FeatureComparison:
         return [asdict(row) | {"verdict": row.verdict} for row in self.rows]
 
     def sentences(self) -> list[str]:
-        """Return what the table says, as text."""
+        """Return the best features and those not distinguished from them, one sentence each."""
         best = self.rows[0]
         if best.auc < LEAST_AUC or best.gain < LEAST_GAIN:
             return ["None of these features says much about where the items are: a score by them says little, too."]
@@ -87,7 +87,7 @@ class FeatureComparison:
         return said
 
     def summary(self) -> str:
-        """Return the table and the sentences as text."""
+        """Return the table, followed by its `sentences`, as text."""
         width = max(8, *(len(row.name) for row in self.rows))
         lines = [f"{'features':<{width}}  {'similarity':<18}{'AUC':>7}{'gain':>9}{'to the best':>13}  interval"]
         for row in self.rows:
@@ -107,15 +107,17 @@ def compare_features(
     confidence: float = 0.95,
     progress: bool = False,
 ) -> FeatureComparison:
-    """Return which of several sets of features and similarities explain best where the items are.
+    """Compare sets of features and similarities by their fit to the homes of the items.
 
-    A score by features that do not explain the places is a score of the features, not of the tree. The measure is the
-    likelihood of the places under the model of `find_misfiled`, fitted to each set: the gain is the mean log likelihood
-    above that of random places. Each item is left out of the clusters that it is compared with. Differences to the best
-    set are paired by item, with a t interval for further items of the same kinds.
+    Run this before you score a tree. Where features do not fit the homes, a low score says more about the features than
+    about the tree. The home of an item is the node it is attached to. The model of `find_misfiled` is fitted to each
+    set. Its gain is the mean log likelihood of the homes minus that of uniformly random homes, in nats per item. Each
+    item is left out of the clusters that it is compared with. The difference to the best set is paired by item. Its t
+    interval is for the mean over further items from the same distribution.
 
-    For ``"negative_euclidean"``, the rows are centred and get one more column, ten times as long as the rows. Cosines
-    are then squared distances, to one percent. Sparse rows are not centred.
+    The model needs cosines. For ``"negative_euclidean"``, the rows are centred and get one more column, constant and
+    ten times as long as the rows. Then 1 - cosine is proportional to the squared distance, to one percent. Sparse rows
+    are not centred.
 
     Args:
         features: Sets of features ``[N, D]`` by name, each as for `find_misfiled`.
@@ -174,7 +176,7 @@ def compare_features(
 
 
 def by_distance(table: Features) -> Features:
-    """Return rows whose cosines are squared distances of the given ones, to one percent and up to their scale.
+    """Return rows whose 1 - cosine is proportional to the squared distance of the given rows, to one percent.
 
     Example:
         >>> rows = by_distance(np.array([[0.0], [1.0], [3.0]]))

@@ -29,7 +29,7 @@ _RATIO = 50.0  # of the largest column to the median one, from which scales are 
 
 
 def find_misfiled(X: Any, hierarchy: Hierarchy, *, progress: bool = False) -> MisfiledItems:
-    """Return how probable it is that each item is in the wrong place, and the place where it belongs.
+    """Return for each item the probability that it is in the wrong place, and its most probable home.
 
     The *home* of an item is the internal node it is attached to; L is the number of homes. With ``u_x`` the unit row of
     item x, S_c the sum of the unit rows below cluster c, n_c their number, and p the parent of c:
@@ -56,9 +56,9 @@ def find_misfiled(X: Any, hierarchy: Hierarchy, *, progress: bool = False) -> Mi
     ``P(misfiled | x, f) = bad / (bad + good)``, ``bad = eps sum_{l != f} P(l | x) nu(f | l)``,
     ``good = P(f | x) (1 - eps + eps nu(f | f))``.
 
-    What it means: the features contradict the place. Subjects that a tree splits, and unusual texts, are flagged as
-    well. Not covered: clusters in the wrong place, and several items of one small home that moved together. Items filed
-    under a sibling are the hardest to find: where r is 0, they have a small probability, and the order is what helps.
+    A high probability means that the features contradict the home. Unusual texts, and subjects that a tree splits, are
+    flagged as well. Not covered are clusters in the wrong place, and several items of a small home that moved together.
+    Items filed under a sibling are the hardest to find. Where r is 0, their probability is small: use the order.
 
     KeyboardInterrupt ends the work with the items judged so far: the others have NaN and no target.
 

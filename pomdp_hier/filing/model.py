@@ -80,10 +80,10 @@ def log_softmax(scores: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Siblings:
-    """Which homes are siblings, and where the noise files an item.
+    """The sibling relation of the homes, and the distribution of misfiled items over homes.
 
-    ``nu(f | l) = (1 - s_l) / L + s_l [f is a sibling of l] / n_l``: s_l is the near share where l has n_l siblings that
-    are homes, and 0 without any.
+    The probability that an item with true home l is misfiled at f is ``nu(f | l) = (1 - s_l) / L + s_l [f is a sibling
+    of l] / n_l``. Here n_l is the number of siblings of l that are homes. s_l is ``near``, or 0 if n_l is 0.
 
     Attributes:
         group: The parent of each home ``[L]``, as a position.
@@ -95,17 +95,17 @@ class Siblings:
 
     @classmethod
     def of(cls, centroids: Centroids) -> "Siblings":
-        """Return the siblings among the homes; a home at the root has none."""
+        """Return the siblings of the homes of a tree; the root has none."""
         group = np.where(centroids.homes > 0, centroids.parent[centroids.homes], -1)
         _, inverse, counts = np.unique(group, return_inverse=True, return_counts=True)
         return cls(group, np.where(group >= 0, counts[inverse] - 1.0, 0.0))
 
     def anywhere(self, near: float) -> Floats:
-        """Return the noise's probability of each place that is not a sibling, given the true home ``[L]``."""
+        """Return ``nu(f | l)`` where f is not a sibling of the true home l, per l ``[L]``."""
         return (1.0 - near * (self.others > 0)) / len(self.group)
 
     def beside(self, near: float) -> Floats:
-        """Return what a sibling has in addition, given the true home ``[L]``."""
+        """Return the additional ``nu(f | l)`` where f is a sibling of the true home l, per l ``[L]``."""
         return np.divide(near, self.others, out=np.zeros(len(self.group)), where=self.others > 0)
 
     def log_noise(self, home: Ints, near: float) -> Floats:

@@ -42,7 +42,7 @@ def check_share(name: str, value: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class MisfiledItems:
-    """Which items are probably in the wrong place, and where they belong.
+    """The items that are probably in the wrong place, and their most probable homes.
 
     Attributes:
         hierarchy: The tree.
@@ -57,13 +57,13 @@ class MisfiledItems:
         n_terms: The number of nonzero features per item ``[N]``.
         rate: The expected share of misfiled items under the model.
         auc: The mean share of the other homes that an item fits less well than its own: 0.5 for random features.
-        gain: The mean log likelihood of the places above that of random ones, in nats.
-        notes: What the features cannot tell here, one sentence each.
+        gain: The mean log likelihood of the homes minus that of uniformly random homes, in nats per item.
+        notes: The limits of these features on this tree, one sentence each.
         status: ``"converged"``, or ``"interrupted"`` where some items were not judged.
         model: The fitted numbers; None for a tree with one home.
         features: The features, one row per item.
         twins: Pairs of homes that the features do not distinguish, as nodes.
-        log_gains: The log likelihood of each item's place above that of a random one, in nats ``[N]``; NaN for items
+        log_gains: The log likelihood of each item's home minus that of a random home, in nats ``[N]``; NaN for items
             without features or not judged.
         ranks: The share of the other homes that each item fits less well than its own ``[N]``; NaN likewise.
 
@@ -97,16 +97,15 @@ class MisfiledItems:
     ranks: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
 
     def select(self, expected_wrong: float = 0.1, *, target: bool = True) -> Ints:
-        """Return the longest head of the order whose expected share of errors is at most this.
+        """Return the longest initial part of `order` whose expected share of errors is at most the given one.
 
-        The expectation holds under the model: noise as it assumes, and calibrated probabilities. It is not a guarantee.
-        With noise that moves items to the most similar other home, more of the list is wrong. The list is empty where
-        the features say next to nothing about the tree.
+        The expectation assumes the noise of the model, so it is not a guarantee. If misfiled items are in the most
+        similar other home, more of the list is wrong. The list is empty if the features are not `informative`.
 
         Args:
             expected_wrong: The mean of ``1 - target_probabilities`` over the list, between 0 and 1.
-            target: Whether an item sent to another place than its target counts as an error. If not, the mean is that
-                of ``1 - probabilities``: only items that are in the right place count.
+            target: Whether an item whose true home is not its target counts as an error. If not, the mean is that of
+                ``1 - probabilities``: only items that are in the right place count as errors.
 
         Raises:
             ParameterError: The share is not between 0 and 1.
@@ -120,8 +119,8 @@ class MisfiledItems:
         """Return the items to move to their targets, the most probable target first.
 
         It is the longest list, by decreasing ``target_probabilities``, whose mean of ``1 - target_probabilities`` is at
-        most this, without items whose target is less probable than not. It is empty where the features say next to
-        nothing about the tree.
+        most ``expected_wrong``. Items with a target probability below 1/2 are left out. The list is empty if the
+        features are not `informative`.
 
         Args:
             expected_wrong: The expected share of moves to a wrong place under the model, between 0 and 1.
@@ -135,7 +134,7 @@ class MisfiledItems:
         return self._head(order, self.target_probabilities, expected_wrong)
 
     def _head(self, order: Ints, right: Floats, expected_wrong: float) -> Ints:
-        """Return the longest head of the order whose mean of ``1 - right`` is at most this."""
+        """Return the longest initial part of the order whose mean of ``1 - right`` is at most the share."""
         means = np.cumsum(1.0 - right[order]) / np.arange(1, len(order) + 1)
         inside = np.flatnonzero(means <= expected_wrong)
         return order[: inside[-1] + 1] if len(inside) and self.informative else order[:0]
@@ -152,7 +151,7 @@ class MisfiledItems:
 
     @property
     def informative(self) -> bool:
-        """Whether the features say enough about the tree for probabilities: `auc` at least 0.6, `gain` 0.05."""
+        """Whether the features fit the tree: `auc` is at least 0.6, and `gain` at least 0.05 nats per item."""
         return self.auc >= LEAST_AUC and self.gain >= LEAST_GAIN
 
     @cached_property
@@ -177,10 +176,10 @@ class MisfiledItems:
         return first
 
     def keeping(self, items: Iterable[int]) -> Self:
-        """Return the same result without items that are known to be in the right place.
+        """Return the result without items that are known to be in the right place.
 
         Args:
-            items: The items.
+            items: The numbers of these items.
         """
         kept = np.array(sorted({int(item) for item in items}), dtype=np.int64)
         if not len(kept):
@@ -234,7 +233,7 @@ class MisfiledItems:
         return replace(self, notes=tuple(notes))
 
     def sentences(self, names: Any = None) -> list[str]:
-        """Return the number of flagged items, the expected rate, the fit of the features, and what they cannot tell.
+        """Return the number of flagged items, the expected rate, the fit of the features, and their limits.
 
         Args:
             names: Names of items or nodes, as `NodeNames` takes them.

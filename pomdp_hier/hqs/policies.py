@@ -399,7 +399,7 @@ class RuleSearch:
     """A stopping rule as a policy on beliefs.
 
     Attributes:
-        rule: Has ``descend(eta, sizes, rewards, level)``.
+        rule: The stopping rule, an object with ``descend(eta, sizes, rewards, level)``.
         hierarchy: The tree, for sizes and levels.
     """
 

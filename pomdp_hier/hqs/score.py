@@ -329,7 +329,8 @@ def hqs_samples(
 ) -> Floats:
     """Return the oracle value ``V_x`` of the search for each item ``[N]``, between -1 and 1.
 
-    Weights change which items a sample has, not the values; the score is ``np.average(values, weights=sample_weight)``.
+    The score is ``np.average(values, weights=sample_weight)``. Weights change the selection of a sample, but not the
+    value of an item.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.

@@ -1,4 +1,4 @@
-"""Expected search length of a tree: how many items a searcher looks at who may go back."""
+"""Expected search length of a tree: the number of items that a searcher who may go back looks at."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,8 +46,8 @@ class SearchLengthResult(ItemScores):
     For a sample, the arrays have only its n items, and the score is the estimate for all N.
 
     Attributes:
-        values: The reduction of the search length, ``1 - (E_x - 1) / ((N - 1) / 2)``, ``[n]``. 1 is found at once, and
-            0 is the list without a tree. -1 is found last, and with label cost values may be lower. 0 for N = 1.
+        values: The reduction of the search length, ``1 - (E_x - 1) / ((N - 1) / 2)``, ``[n]``. 1 for an item found
+            first, 0 as in a list, -1 for one found last; with a label cost also lower. 0 for N = 1.
         lengths: ``E_x``, the expected number of items looked at, the item included, plus ``label_cost`` times the
             expected number of labels read ``[n]``.
         auc: The probability that the item is looked at before a random other item ``[n]``, whatever the label cost. 0.5
@@ -173,35 +173,39 @@ def expected_search_length(
     items: Sequence[int] | Ints | None = None,
     sample_weight: Weights | None = None,
 ) -> SearchLengthResult:
-    """Return the expected search length of a tree over items, per item and as a mean reduction.
+    """Return the expected search length of each item of a tree, and the mean reduction against a list.
 
-    This searcher has the guidance of `hqs_score`, but may go back. At a node they enter a child with probability
-    ``eta``, renormalised over the children that are not exhausted. In a leaf cluster they look at all items, in random
-    order. Where no child is left, they go up. For item x with the leaf cluster L, the expected number of items looked
-    at is ``E_x = (|L| + 1) / 2 + sum of sigma((s_c - s_r) / delta_t) |c|``. The sum is over the siblings c of the
-    correct child r at every level t of the true path; s are similarities, and sigma is the logistic function. The value
-    of an item is ``1 - (E_x - 1) / ((N - 1) / 2)``, and the score the mean value.
+    The searcher has the guidance of `hqs_score`, but may go back. At a node, the searcher enters a child with
+    probability ``eta``, renormalised over the children that are not exhausted. In a leaf cluster, they look at all
+    items in random order. When all children are exhausted, they go up.
 
-    A value of 1 is found at once. Lists, and guidance without information, have value 0 on any tree; -1 is found last.
-    Without label cost the value is ``2 AUC - 1``, where AUC is the probability that x comes before a random other item.
+    Item x is in the leaf cluster L. At level t of its path, r is the correct child and c any sibling of r; s is the
+    similarity of x to a cluster, and sigma the logistic function. The expected number of items looked at is ``E_x =
+    (|L| + 1) / 2 + sum_t sum_c sigma((s_c - s_r) / delta_t) |c|``, where ``|c|`` is the number of items below c. The
+    value of an item is ``1 - (E_x - 1) / ((N - 1) / 2)``, and the score is the mean value over items.
 
-    ``E_x - 1`` is Cooper's expected search length, the number of irrelevant items seen before the relevant one, and the
-    value is his reduction factor. He takes the expectation within one weak order. Here it is over the random orders of
-    the searcher.
+    The value is 1 if x is the first item looked at, and -1 if it is the last. A random order of all items has value 0,
+    and so has any tree with uninformative guidance. Without label cost the value is ``2 AUC - 1``, where AUC is the
+    probability that x is looked at before a random other item. For N = 1 the value is 0.
 
-    An item's value had a rank correlation of 0.22 with the share of people who found it, in 76,128 recorded games. The
-    cosine to the own category had 0.24. People followed links, and the tree was not theirs.
+    ``E_x - 1`` is Cooper's expected search length, the number of irrelevant items seen before the relevant one. The
+    value is his reduction factor. Cooper's expectation is over the orders of ties in one ranking; here it is over all
+    random choices of the searcher.
 
-    Without label cost, depth and breadth are free: use that to compare guidance on one tree. To compare trees of
-    different shape, use ``label_cost=1``. The value of one item alone is 0.
+    In 76,128 recorded games, an item's value had a rank correlation of 0.22 with the share of people who found it. The
+    cosine to its category had 0.24. These people followed links, not the branches of the tree.
+
+    Without label cost, depth and breadth cost nothing: use this to compare guidance on one tree. Use ``label_cost=1``
+    to compare trees of different shape.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
         hierarchy: The tree over the N items, in the order of the rows.
         similarity, delta, nu: As for `evaluate`.
-        label_cost: The cost of reading one label, in items looked at. At a node, the labels of all children are read.
-        enter_own_singleton: Whether the search for x may step into x itself, where the tree has it as a leaf cluster.
-            If not, it looks at all items of the parent.
+        label_cost: The cost of reading one label, in units of one item looked at. At a node, the labels of all children
+            are read.
+        enter_own_singleton: Whether the search for x may enter the leaf cluster of x alone, if the tree has one. If
+            not, the searcher looks at all items of the parent.
         engine: ``"auto"``, ``"numpy"`` or ``"numba"``.
         threads, progress, sample_size, sampling, random_state, half_width, items, sample_weight: As for `evaluate`.
 
@@ -240,7 +244,7 @@ def check_label_cost(label_cost: object) -> None:
     """Raise unless the cost is a number of at least 0.
 
     Raises:
-        ParameterError: It is something else.
+        ParameterError: It is not such a number.
 
     Example:
         >>> check_label_cost(-1)

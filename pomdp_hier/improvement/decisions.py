@@ -1,4 +1,4 @@
-"""The owner's decisions on proposed moves and edits: what was accepted is carried out, what was rejected stays."""
+"""The owner's decisions on proposed moves and edits: accepted rows are carried out, rejected nodes keep their place."""
 
 import io
 import json
@@ -69,7 +69,7 @@ class Applied:
     n_open: int
 
     def sentences(self) -> list[str]:
-        """Return what was carried out and what does not fit, as text."""
+        """Return the rows that were carried out and the misfits, as text."""
         lines = [
             f"{counted(len(self.done), 'accepted edit')} carried out, {self.n_rejected:,} rejected, "
             f"{self.n_open:,} without a decision"
@@ -83,7 +83,7 @@ class Applied:
 def read_decisions(path: str | Path) -> list[Decision]:
     """Return the rows of a table of `pomdp-hier misfiled` or `improve`: CSV, JSON, Parquet or a workbook (.xlsx).
 
-    A spreadsheet may have written it again, with semicolons or tabs. Columns that are not needed may be gone.
+    The table may have been saved by a spreadsheet, with semicolons or tabs, and may lack columns that are not needed.
 
     Raises:
         FileFormatError: The file cannot be read, lacks a column, or has a decision that is not accept, reject or empty.
@@ -94,7 +94,7 @@ def read_decisions(path: str | Path) -> list[Decision]:
     try:
         rows = _table(Path(without_sheet(name)[0]).read_bytes(), file_ending(name), name)
     except OSError as error:
-        raise FileFormatError(f"{name}: cannot be read ({error.strerror}); expected a table of moves") from error
+        raise FileFormatError(f"{name}: cannot be read ({error.strerror}); expected a table of moves.") from error
     given = {str(column).strip().lower() for row in rows[:1] for column in row}
     ids = "item_id" if "item_id" in given else "node_ids"
     lacking = [column for column in (ids, "source_id", "target_id", "decision") if rows and column not in given]
@@ -112,9 +112,9 @@ def _table(content: bytes, ending: str, name: str) -> list[dict[str, Any]]:
         try:
             rows = json.loads(content)
         except ValueError as error:
-            raise FileFormatError(f"{name}: got no JSON ({error}); expected a list of rows") from error
+            raise FileFormatError(f"{name}: got no JSON ({error}); expected a list of rows.") from error
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise FileFormatError(f"{name}: got {brief(rows)}; expected a list of rows by column")
+            raise FileFormatError(f"{name}: got {brief(rows)}; expected a list of objects, one per row.")
         return rows
     if ending == ".parquet":
         pq = from_extra("frames", "pyarrow.parquet", f"{name} is a Parquet file, which needs pyarrow")
@@ -143,8 +143,8 @@ def _decision(at: int, row: Mapping[str, Any], ids: str, name: str) -> Decision:
 def apply_decisions(hierarchy: Hierarchy, decisions: Iterable[Decision]) -> Applied:
     """Return the tree after the accepted edits, in the order of the rows.
 
-    A row fits if its nodes and its target exist, and the nodes are where its source says when the row is reached. Other
-    rows are left out, with the reason.
+    A row is carried out if its nodes and its target exist, and its nodes are below its source. Both are checked in the
+    tree after the rows before it. Other accepted rows are in ``misfits`` of the result, each with the reason.
 
     Args:
         hierarchy: The tree that the proposals were made for, or a later edition of it.

@@ -110,7 +110,7 @@ class Plan:
         return self.name == GIVEN or max(counts.values()) <= place.max_children
 
     def kept(self, tree: Hierarchy, place: Place) -> float:
-        """Return the share of pairs of headings with a common parent that have one still."""
+        """Return the share of pairs of headings with a common parent that still have one."""
         old = tree.parent[place.headings]
         pairs = sum(math.comb(count, 2) for count in Counter(old.tolist()).values())
         alone = (self.parents == place.node) & (old != place.node)  # no longer in any group
@@ -159,7 +159,7 @@ def one_level(tree: Hierarchy, place: Place, vectors: Any) -> Iterator[Plan]:
 def refined(plan: Plan, place: Place, vectors: Any) -> Plan:
     """Return a plan of one level with every heading in the nearest group, as in spherical k-means.
 
-    A group that is full takes nobody, and one of a single heading stays.
+    A full group accepts no further heading, and a group of one heading stays as it is.
     """
     _, at = np.unique(np.where(plan.parents < 0, plan.parents, np.arange(len(plan.parents))), return_inverse=True)
     counts = np.bincount(at)

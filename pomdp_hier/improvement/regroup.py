@@ -66,13 +66,13 @@ class Group:
 
 @dataclass(frozen=True)
 class TornNode:
-    """An old parent whose headings are in several groups now.
+    """An old parent whose headings are now in several groups.
 
     Attributes:
         node: The node in the old tree.
         n_headings: The number of its headings.
         n_groups: The number of groups that they are in.
-        largest_share: The share of them in one group.
+        largest_share: The largest share of these headings in one group.
     """
 
     node: int
@@ -83,18 +83,18 @@ class TornNode:
 
 @dataclass(frozen=True, eq=False)
 class Regrouping:
-    """A tree with rebuilt levels, beside the tree as it is.
+    """A tree with rebuilt levels, compared with the given tree.
 
     Attributes:
-        hierarchy: The tree as it is.
+        hierarchy: The given tree.
         tree: The new tree; the same one if no grouping is better.
         method: How the headings were grouped.
         groups: The new groups.
-        torn: The old parents that are torn apart, the most headings first.
-        kept: The share of pairs of headings with a common parent that have one still.
-        before: The expected search length in the tree as it is, with the label cost.
+        torn: The old parents whose headings are now in several groups, the most headings first.
+        kept: The share of pairs of headings with a common parent that still have one.
+        before: The expected search length in the given tree, with the label cost.
         after: The same in the new tree.
-        held_out: The gain of items that shaped neither the groups nor their choice.
+        held_out: The gain of held-out items, which influenced neither the groups nor their choice.
         tried: The score of every grouping that was tried, by name.
     """
 
@@ -171,27 +171,27 @@ def regroup(
     random_state: int = 0,
     **settings: Any,
 ) -> Regrouping:
-    """Return the tree with the levels between a node and its headings rebuilt from the features.
+    """Rebuild the levels between a node and its headings from the features, and measure the gain on held-out items.
 
-    The best grouping is the one with the highest score of `expected_search_length` under ``label_cost``. Among those
-    that give up at most the share ``tolerance`` of its gain, the one that keeps most pairs of siblings is taken. For
-    the held-out gain all of this is repeated on each part of the items. The groups are then made in the whole tree, and
-    the other items measure them.
+    A heading is a cluster whose items stay together; new groups of headings replace the levels above. The best grouping
+    has the highest score of `expected_search_length` under ``label_cost``. Groupings that lose at most the share
+    ``tolerance`` of its gain are equally acceptable: the one that keeps most pairs of siblings is taken. For the
+    held-out gain, the grouping is chosen without one fold of the items and measured on that fold, for each fold.
 
     Args:
-        X: The features, as for `evaluate`. Similarities of pairs alone do not have centroids.
+        X: The features, as for `evaluate`. Precomputed similarities are not accepted, as they have no centroids.
         hierarchy: The tree.
         node: The number or label of the node whose levels below are rebuilt; the root by default.
         level: The level of the headings, where the root has 0; by default the deepest one. Leaf clusters above it are
             headings too.
-        max_children: The largest number of children of the node and of a group; by default that of the levels as they
-            are, and at least the root of the number of headings.
+        max_children: The largest number of children of the node and of a group; by default the largest number in these
+            levels now, and at least the square root of the number of headings.
         label_cost: The cost of reading a label, in items looked at.
-        tolerance: The share of the gain to give up for a tree that is nearer to the given one.
+        tolerance: The share of the gain that may be lost for a tree that is more similar to the given one.
         terms: The names of the columns, for the names of the groups; by default, names of their largest headings.
-        folds: The number of parts for the held-out gain; 0 for none.
+        folds: The number of folds for the held-out gain; 0 for none.
         confidence: The level of the interval of the held-out gain.
-        random_state: The seed of the parts, and of the sample that judges groupings of more than 5,000 items.
+        random_state: The seed of the folds, and of the sample that scores groupings of more than 5,000 items.
         **settings: As for `expected_search_length`.
 
     Raises:

@@ -56,7 +56,7 @@ class HeldOutGain:
 
 @dataclass(frozen=True)
 class Edit:
-    """One edit, in the node numbers of the given tree.
+    """One edit; nodes are numbers in the given tree.
 
     Attributes:
         kind: ``"move"``, ``"merge"``, ``"split"``, ``"remove"``, ``"remove-level"``, ``"collapse"`` or
@@ -148,7 +148,7 @@ class Improvement:
         upper_bound: The upper bound of the score of every tree over the items: the reward of a cluster of one item.
         status: The reason for the end of the search: ``"converged"``, ``"max_edits"``, ``"time"`` or
             ``"interrupted"``.
-        notes: What the features cannot tell, one sentence each; see `find_misfiled`.
+        notes: The limits of the features, one sentence each; see `find_misfiled`.
 
     Example:
         >>> from pomdp_hier import improve
@@ -190,7 +190,7 @@ class Improvement:
         return replace(self, edits=made, apart=apart)
 
     def sentences(self) -> list[str]:
-        """Return the scores, the promised and the held-out gain, what the edits rest on, and the status, as text."""
+        """Return the scores, the promised and the held-out gain, the support of the edits, and the status, as text."""
         low, high = self.held_out.interval
         held = "not measured on held-out items"
         if self.held_out.n_items and low == high == 0:
@@ -299,9 +299,10 @@ def names_of(edit: Edit, called: Sequence[str]) -> tuple[str, str, str]:
 
 
 def apply_edits(hierarchy: Hierarchy, edits: Iterable[Edit]) -> Hierarchy:
-    """Return the hierarchy after edits, in the order given, in the node numbers of the given tree.
+    """Return the hierarchy after the edits, made in the given order.
 
-    Nodes keep their names. Empty clusters are removed, and later nodes are then renumbered.
+    Edits refer to nodes by their numbers in the given tree. Nodes keep their names. Empty clusters are removed from the
+    result, and its later nodes are renumbered.
 
     Args:
         hierarchy: The tree.

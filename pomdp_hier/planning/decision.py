@@ -23,7 +23,7 @@ class Decision:
         action: The action to take.
         value: The policy's estimate of the expected return from here; ``None`` if it has none.
         q_values: The estimate for each legal action that was evaluated.
-        ties: The actions whose value equals the best, in the problem's order, the action included.
+        ties: All actions with the best value, ``action`` included, in the problem's order.
         stats: The counts of the planner (nodes, simulations, ...), by the planner's own names.
 
     Example:

@@ -129,7 +129,9 @@ def corner_beliefs(between: Any, states: Sequence[Any], counts: tuple[int, ...])
         corners.append(belief)
     table = np.array([[float(corner[state]) for state in states] for corner in corners])
     if np.linalg.matrix_rank(table[1:] - table[0]) < len(corners) - 1:
-        raise ParameterError(f"between: got {brief(between)}, which span no line or triangle; expected {expected}")
+        raise ParameterError(
+            f"between: got {brief(between)}, whose beliefs are equal or on one line; expected {expected}"
+        )
     return corners
 
 

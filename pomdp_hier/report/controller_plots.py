@@ -40,16 +40,17 @@ def draw_controller(
     name: Callable[[Any], str] = str,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw a controller in layers from its start, at the left with a heavy frame.
+    """Draw a finite-state controller in layers, its start node at the left with a heavy frame.
 
-    A node shows its number and action, its value and share of the (discounted) steps, and the first belief of a run
-    there, as bars if there are at most five states. Each line below is an edge: its observations, and an arrow from its
-    right end to the next node. All arrows to a node have the colour of its frame and meet at its arrowhead. Edges to a
-    later layer arrive from the left, others from the right.
+    A node shows its number and action, its value, its share of the (discounted) steps, and the belief at the first
+    visit of a run. Beliefs over at most five states are drawn as bars. Each line below is an edge: its observations,
+    and an arrow from its right end to the next node. All arrows to a node have the colour of its frame and meet at its
+    arrowhead. Edges to a later layer arrive from the left, others from the right.
 
     Args:
         controller: The controller.
-        limit: The largest number of nodes; of more, the most visited are drawn, and the share of the others is given.
+        limit: The largest number of nodes; if the controller has more, the most visited are drawn, and the share of the
+            steps in the others is given.
         name: The function that names states, actions and observations.
         ax: Where to draw; text and boxes shrink until the graph fits. By default a new figure.
 

@@ -32,13 +32,13 @@ def write_teaching_page(
 ) -> str:
     """Write a page on the three-node problem, a single HTML file with sliders, and return its text.
 
-    It needs neither Python nor a network. The AND-OR tree and the formulas of the appendix are computed in exact
-    fractions as a slider moves. Numbers are shown as decimals or fractions, under both rules for ties.
+    The page needs neither Python nor a network. When a slider moves, it computes the AND-OR tree and the formulas of
+    the paper's appendix in exact fractions. Numbers are shown as decimals or fractions, under both rules for ties.
 
     Args:
         path: The file to write; none by default.
-        eta, r0, r1, r2, belief: The setting at the start, as for `pomdp_hier.three_node`: numbers from 0 to 1, or
-            texts such as ``"3/4"``.
+        eta, r0, r1, r2, belief: The initial positions of the sliders, as for `pomdp_hier.three_node`: numbers from 0 to
+            1, or texts such as ``"3/4"``.
         replace: Whether an existing file may be replaced.
 
     Raises:

@@ -1,8 +1,8 @@
-"""The choices in recorded searches: at which node, which child, out of which, for which item.
+"""The choices in recorded searches: the node, the alternatives, the chosen child and the item of each.
 
-A searcher at node p who goes on to its child c has chosen c among the children of p. A click further down is a choice
-at each node on the way. A click elsewhere in the tree is one return, to the lowest node that has both below it, and
-then the choices from there. Returns do not count.
+A searcher at node p who enters its child c has chosen c among the children of p. A click on a deeper node is a choice
+at each node on the way. A click elsewhere in the tree is a return to the lowest common ancestor, followed by the
+choices from there. Returns are not choices.
 
 A leaf cluster that was opened and left is exhausted, and so is a node whose children are all exhausted: the searcher
 knows that the item is not there. Exhausted children are not among the alternatives, and a search that enters one again
@@ -39,13 +39,13 @@ _KINDS = {
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """Choices and their alternatives, one list after another.
+    """Choices and their alternatives, concatenated in flat arrays.
 
     Attributes:
         searches: The searches.
         search: The search of each choice ``[choices]``.
-        item: Its item ``[choices]``.
-        node: The node that it is made at ``[choices]``.
+        item: The item searched for ``[choices]``.
+        node: The node at which the choice is made ``[choices]``.
         level: The level of that node ``[choices]``.
         repeated: Whether the search has made a choice at this node before ``[choices]``.
         counts: The number of alternatives ``[choices]``.
@@ -54,7 +54,7 @@ class Choices:
         similarities: The similarity of the item to each alternative ``[pairs]``.
         chosen_at: The pair of the chosen child ``[choices]``.
         correct_at: The pair of the child that contains the item, -1 if it is not among the alternatives ``[choices]``.
-        left_out: The number of other steps, by kind.
+        left_out: The number of steps that are not choices, by kind.
     """
 
     searches: Searches
@@ -92,21 +92,21 @@ class Choices:
         return inside
 
     def prior(self, given: str | None) -> str:
-        """Return what choices are at infinite temperature: the given prior, or the default of these searches.
+        """Return the distribution of choices at infinite temperature: the given one, or the default of these searches.
 
         Raises:
-            ParameterError: It is neither ``"uniform"`` nor ``"sizes"`` nor None.
+            ParameterError: The prior is neither ``"uniform"`` nor ``"sizes"`` nor None.
         """
         check_choice("prior", given, (None, "uniform", "sizes"))
         return given or ("uniform" if self.searches.links is None else "sizes")
 
     def likelihood(self, nu: float, prior: str, chosen: Bools | None = None) -> ChoiceLikelihood:
-        """Return the likelihood of the choices, with the similarities over ``nu**level``.
+        """Return the likelihood function of the choices; similarities are divided by ``nu**level``.
 
         Args:
             nu: Factor of the temperature per level.
-            prior: ``"uniform"`` or ``"sizes"``.
-            chosen: The choices to keep ``[choices]``.
+            prior: The distribution at infinite temperature, ``"uniform"`` or ``"sizes"``.
+            chosen: Which choices to use, as bools ``[choices]``.
         """
         kept = np.arange(len(self)) if chosen is None else np.flatnonzero(chosen)
         counts = self.counts[kept]
@@ -134,7 +134,7 @@ def require_searches(searches: object, hierarchy: Hierarchy) -> Searches:
     """Return the searches if they are of this tree.
 
     Raises:
-        ParameterError: They are something else, or were read for another tree.
+        ParameterError: They are not the result of `read_searches`, or were read for another tree.
     """
     check_kind("searches", searches, Searches, "the result of read_searches(source, hierarchy)")
     assert isinstance(searches, Searches)

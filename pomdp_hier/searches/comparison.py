@@ -57,12 +57,12 @@ class Group:
         predicted: The mean guidance to the correct child ``[rows]``.
         most_similar: The share of choices where the correct child is the most similar one ``[rows]``.
         reliability: The reliability of each observed share ``[rows]``.
-        overall: The reliability of all of them: the share of their variance beyond sampling error. No figure can have a
-            larger correlation with them than its square root. NaN if it is unknown.
+        overall: The reliability of all observed shares: the share of their variance beyond sampling error. Its square
+            root bounds the correlation of any figure with them. NaN if it is unknown.
         correct_child, wrong_child: The most frequent confusion, -1 without one ``[rows]``.
-        n_wrong: The number of its choices ``[rows]``.
+        n_wrong: The number of choices with that confusion ``[rows]``.
         suggestions: The codes of `SUGGESTIONS`, or ``""`` ``[rows]``.
-        misfits: The number of choices by which a row with a suggestion misfits, else 0 ``[rows]``.
+        misfits: The size of the misfit of rows with a suggestion, as a number of choices; else 0 ``[rows]``.
     """
 
     keys: Ints
@@ -95,15 +95,15 @@ class PredictedObserved:
         delta, nu: The temperature of the predictions.
         confidence: The level of the intervals.
         nodes: The choices by the node that they are made at.
-        children: The choices by the correct child: of the searchers for its items at its parent, how many enter it.
+        children: The choices by the correct child: those at its parent in searches for its items.
         items: The choices by item.
         n_searches: The number of searches for each row of items ``[rows]``.
         n_found: The number of these that end at the item ``[rows]``.
-        hqs: The value of the search for each row of items ``[rows]``.
-        with_return: Its value for a searcher who may go back, as in `expected_search_length` ``[rows]``.
+        hqs: The HQS value of each row of items ``[rows]``.
+        with_return: The value of each row of items in `expected_search_length` ``[rows]``.
         cosine: The cosine of the item with the other items of its category ``[rows]``; NaN if unknown.
         silhouette: Its silhouette, with cosine distances and categories as clusters ``[rows]``; NaN if unknown.
-        correlations: Rank correlations of these figures with what searchers did.
+        correlations: Rank correlations of these figures with the observed shares and the share of found items.
         left_out: The steps that do not count as choices, as text.
 
     Example:
@@ -139,7 +139,7 @@ class PredictedObserved:
         """Return the choices by ``"node"``, by the correct ``"child"`` or by ``"item"``.
 
         Raises:
-            ParameterError: It is something else.
+            ParameterError: ``by`` is none of these.
         """
         check_choice("by", by, tuple(COLUMNS))
         return {"node": self.nodes, "child": self.children, "item": self.items}[by]
@@ -250,20 +250,22 @@ def predicted_and_observed(
     n_bootstrap: int = 500,
     random_state: int | np.random.Generator | None = 0,
 ) -> PredictedObserved:
-    """Compare the share of searchers who take the correct child as predicted and as observed, per node, child and item.
+    """Compare predicted with observed shares of searchers who take the correct child, per node, child and item.
 
-    By node are the choices made at it, and by child those where it is the correct one. The predicted share is the mean
-    guidance to the correct child, and the observed one has an exact binomial interval. Only the first choice of a
-    search at a node counts, and only at nodes on the path of its item. Reliability is the share of the variance of the
-    observed shares beyond sampling error: their variance minus the mean ``p (1 - p) / (n - 1)``, over their variance.
+    A node has the choices made at it; a child has those in which it is correct. The predicted share is the mean
+    guidance to the correct child. The observed share has an exact binomial interval. Only the first choice of a search
+    at a node counts, and only at nodes on the path of its item. Reliability is the share of the variance of the
+    observed shares that sampling error does not explain: their variance minus the mean ``p (1 - p) / (n - 1)``, divided
+    by their variance.
 
-    Misfits suggest what to look at. ``"label"``: the guidance prefers the correct child, and the predicted share is
-    above the interval. ``"place"``: another child is most similar and is chosen more often, too. ``"features"``:
-    another child is most similar, but the predicted share is below the interval. They are suggestions, not tests.
+    Rows with a misfit have a suggestion of the cause. ``"label"``: the guidance prefers the correct child, and the
+    predicted share is above the interval. ``"place"``: another child is most similar and is also chosen more often.
+    ``"features"``: another child is most similar, but the predicted share is below the interval. They are suggestions,
+    not tests.
 
-    The result has other figures per item beside the prediction: the value of the search, that of a searcher who may go
-    back, the cosine with the own category, and the silhouette. It has the rank correlation of each with what searchers
-    did.
+    The result also has four other figures per item: its HQS value, its search length value, its cosine with the other
+    items of its category, and its silhouette. Each has its rank correlations with the observed shares and with the
+    share of searches that find the item.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.

@@ -54,19 +54,22 @@ class Gain:
 
 @dataclass(frozen=True)
 class PartFit:
-    """The temperature of a part of the choices, fitted to them alone.
+    """The maximum-likelihood temperature of a subset of the choices.
 
     Attributes:
-        part: ``"all"``, ``"level 0"``, ``"on path"``, ``"off path"``, ``"first"`` or ``"repeated"``.
-        n_choices: The number of choices.
-        n_items: The number of items searched for.
-        delta: The maximum-likelihood temperature, over ``nu**level``; a bound if the likelihood still rises there.
-        interval: Its interval.
-        at_bound: ``""``, ``"lower"`` or ``"upper"``.
-        times_root: The temperature at this level over that of the first level, with ``nu**level``; NaN for other parts.
-        times_root_interval: Its interval.
-        over_uniform: The gain over choices uniformly at random.
-        over_sizes: The gain over choices in proportion to the number of items, or of links, below each child.
+        part: The subset: ``"all"``, ``"level 0"`` and so on, ``"on path"``, ``"off path"``, ``"first"`` or
+            ``"repeated"``.
+        n_choices: The number of its choices.
+        n_items: The number of items searched for in these choices.
+        delta: The maximum-likelihood temperature at the root; that at level t is ``delta * nu**t``. It is a bound of
+            the search interval if the likelihood still rises there.
+        interval: The confidence interval of ``delta``, by bootstrap over items.
+        at_bound: The bound that ``delta`` is at: ``"lower"``, ``"upper"``, or ``""`` for neither.
+        times_root: For a level: its temperature divided by that of the first level; NaN for other subsets.
+        times_root_interval: The confidence interval of ``times_root``.
+        over_uniform: The gain over uniformly random choices, in nats per choice.
+        over_sizes: The gain over choices with probabilities proportional to the number of items below each child, or of
+            links that lead there.
     """
 
     part: str
@@ -87,8 +90,8 @@ class DeltaFit:
 
     Attributes:
         nu: The factor of the temperature per level: the given one, or the fitted one.
-        prior: What choices are at infinite temperature.
-        parts: The fit of all choices, and of parts of them.
+        prior: The distribution of choices at infinite temperature, ``"uniform"`` or ``"sizes"``.
+        parts: The fit of all choices, and of subsets of them.
         confidence: The level of the intervals.
         choices: The choices.
 
@@ -241,9 +244,9 @@ def fit_delta(
     concave in 1/delta. This is the likelihood of `pomdp_hier.hqs.calibrate_delta` with the chosen child in place of the
     correct one: a temperature of searchers, not of a tree.
 
-    Choices at nodes outside the item's path count too, as choices among what is there. Returns do not count, and
-    children known to be exhausted are not among the alternatives. A choice where one alternative is the item alone is
-    left out: the similarity of an item to itself is a convention.
+    Choices at nodes outside the item's path count too. Returns to a higher node do not count, and children known to be
+    exhausted are not alternatives. A choice where one alternative is the item alone is left out: the similarity of an
+    item to itself is a convention.
 
     Intervals are by bootstrap over items, since choices for one item are not independent (percentiles, expanded for
     few items). The gains are on held-out items: each item's choices under the temperature fitted to the others.
@@ -264,7 +267,7 @@ def fit_delta(
         random_state: Seed of the folds and the bootstrap.
 
     Returns:
-        The fit. ``fit.delta`` is an argument of every function that takes a delta; `DeltaFit.settings` is delta and nu.
+        The fit. Pass ``fit.delta``, or delta and nu as ``**fit.settings``, to any function that takes them.
 
     Raises:
         FeatureError: The features are unusable.

@@ -47,16 +47,16 @@ def read_searches(
 ) -> Searches:
     """Return the recorded searches in a table: one click per row, or one path of clicks per row.
 
-    A long table has the columns ``searcher, item, step, node``: who searched, for which item, and which node the k-th
-    click led to. The other form has one search per row: ``item``, ``path`` such as ``a > b > <back> > c``, and
-    perhaps ``searcher``. ``columns`` names columns that are called otherwise.
+    A long table has one click per row, with the columns ``searcher``, ``item``, ``step`` and ``node``: the node that
+    the click led to. The other form has one search per row: ``item``, ``path`` such as ``a > b > <back> > c``, and
+    optionally ``searcher``. Use ``columns`` if the columns have other names.
 
     A node is given by its id, by its path from the root, such as ``Home > Bath``, or by the last name of its path. A
     name of several nodes is the child of the last node. The search starts at the root, which need not be listed.
     Returns are kept: as the node that they lead to, or as a mark for one step back.
 
-    Clicks on anything else leave the tree. They are counted in the ``notes`` of the result and in a warning; the next
-    click counts as no choice, since nothing is known of what it was chosen from.
+    Clicks on other names leave the tree. They are counted in the ``notes`` of the result and in a warning. The click
+    after one is not a choice, since its alternatives are unknown.
 
     Args:
         source: CSV or other delimited text, its path or open file, a data frame, a dictionary of columns, or rows.
@@ -64,11 +64,11 @@ def read_searches(
         columns: The columns by role, such as ``{"item": "target"}``: ``searcher``, ``item``, ``step`` and ``node`` of a
             long table, ``path``, whose cells are text or lists, and ``search``, for ids of searches where a searcher
             looks for one item several times. Default: by common names. Without a column of steps, rows are in order.
-        sep: What separates the nodes of a path (default: the first of ``>``, ``|`` and ``/`` in the column).
+        sep: The separator of the nodes in a path (default: the first of ``>``, ``|`` and ``/`` in the column).
         back: The mark, or marks, for one step back.
         start: ``"root"``, or ``"first"`` if the first node of each search was given, and not chosen.
-        links: What a click can lead to, as a table or pairs of ``from, to``. A node with links offers them in place of
-            its children, and a click is then a choice at each level of the tree, from the root down.
+        links: The nodes that a click can lead to, as a table or pairs of ``from, to``. A node with links offers them in
+            place of its children, and a click is then a choice at each level of the tree, from the root down.
         unknown_items: ``"error"``, or ``"drop"`` to leave out and count searches for items that the tree lacks.
         delimiter: The delimiter of CSV; by default the most frequent of comma, semicolon and tab in the header.
 
@@ -246,7 +246,7 @@ def _by_step(table: Table, rows: list[int], step_at: int) -> list[int]:
         order = sorted(range(len(rows)), key=steps.__getitem__)
     except TypeError:
         raise ReaderError(
-            f"row {rows[0] + 1}: got steps {listed(cells)}; expected numbers alone, or times alone. Correct them."
+            f"row {rows[0] + 1}: got steps {listed(cells)}; expected all numbers or all times. Correct them."
         ) from None
     for one, other in pairwise(order):
         if steps[one] == steps[other]:

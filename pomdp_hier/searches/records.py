@@ -1,4 +1,4 @@
-"""Recorded searches in flat arrays: who looked for which item, and the nodes that they clicked."""
+"""Recorded searches in flat arrays: the searcher, the item and the clicked nodes of each."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
@@ -76,10 +76,10 @@ class Searches:
         """Return the chosen searches.
 
         Args:
-            chosen: ``[S]``.
+            chosen: Which searches to keep, as bools ``[S]``.
 
         Raises:
-            ParameterError: It is not one bool per search.
+            ParameterError: ``chosen`` is not one bool per search.
         """
         wanted = np.asarray(chosen)
         if wanted.dtype != np.bool_ or wanted.shape != (len(self),):

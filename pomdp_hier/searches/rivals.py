@@ -17,13 +17,13 @@ _BLOCK = 1 << 22  # items x categories, or items x samples, of one block
 
 @dataclass(frozen=True)
 class Correlation:
-    """Spearman's rank correlation over items of a figure with what searchers did.
+    """Spearman's rank correlation, over items, of a figure with an outcome of the searches.
 
     Attributes:
         predictor: ``"predicted"``, ``"hqs"``, ``"with_return"``, ``"cosine"`` or ``"silhouette"``.
         outcome: ``"observed"``, the share of correct children, or ``"found"``, the share of searches that find.
         rho: The correlation; NaN if a figure is constant or unknown.
-        low, high: Its interval, by bootstrap over items.
+        low, high: The confidence interval of ``rho``, by bootstrap over items.
         n_items: The number of items.
     """
 

@@ -131,9 +131,9 @@ def run_experiment(
 ) -> Experiment:
     """Return the comparison of policies on each problem, with common random numbers.
 
-    With one seed, the interval of a value is that of the mean over its episodes. With several, each value is the mean
-    of one seed, and the interval is that of the mean over seeds; it then contains the spread between the policies that
-    a function of problem and seed builds.
+    With one seed, the interval of a value is that of the mean over episodes. With several seeds, the value and its
+    interval are those of the mean over the seeds. A policy that is built per seed, such as a learned one, then
+    contributes its variance.
 
     Args:
         problems: The problems by name.
@@ -142,7 +142,7 @@ def run_experiment(
             ``lambda problem: solve(problem, time_limit=5).policy``.
         method, n_episodes, baseline, half_width, confidence, truncation_error, n_jobs, policy_version: As for
             `compare_policies`.
-        seeds: The seed of the random numbers, or at least two.
+        seeds: The seed of the random numbers, or a list of distinct seeds.
         horizon: The greatest number of actions of a run, for all problems or by the name of the problem.
         bounds: CPU seconds of `solve` per problem, or solutions by the name of the problem, for certified bounds on
             the optimality gap; ``None`` for no bounds.
@@ -215,7 +215,7 @@ def _seeds(seeds: Any, method: str) -> tuple[int, ...]:
     """Return the seeds, one or at least two different ones."""
     chosen = tuple(held("seeds", seeds)) if isinstance(seeds, Iterable) else (seeds,)
     if not chosen or not all(is_integer(seed) and seed >= 0 for seed in chosen) or len(set(chosen)) < len(chosen):
-        raise unexpected("seeds", seeds, "an integer of at least 0, or different ones")
+        raise unexpected("seeds", seeds, "an integer of at least 0, or a list of distinct ones")
     if len(chosen) > 1 and method == "exact":
         raise unexpected("seeds", seeds, "one seed with method='exact', where no number is random")
     return chosen
@@ -240,7 +240,7 @@ def _over_seeds(tables: Sequence[PolicyComparison], seeds: tuple[int, ...]) -> P
 
 
 def _check_names(what: str, given: Any, problems: Mapping[str, POMDP]) -> None:
-    """Raise an error for a name that is not one of a problem."""
+    """Raise an error for a name that no problem has."""
     unknown = [name for name in given if name not in problems] if isinstance(given, Mapping) else []
     if unknown:
         raise unexpected(what, unknown[0], f"names of problems: {', '.join(map(brief, problems))}")

@@ -1,4 +1,4 @@
-"""Tables of policies as Markdown and LaTeX: digits to the uncertainty, the greatest value bold, what was run below."""
+"""Tables of policies in Markdown and LaTeX: digits by the uncertainty, the greatest value bold, the settings below."""
 
 import math
 import platform
@@ -25,7 +25,7 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number in a table: with its interval, two significant digits of the half-width.
+    """A number in a table, rounded to two significant digits of the half-width of its interval.
 
     Attributes:
         value: The number; ``None`` or NaN for an empty cell.
@@ -41,7 +41,7 @@ class Quantity:
 
     @property
     def parts(self) -> tuple[str, str]:
-        """The number and what follows it, such as ``("-3.71", "± 0.12")``; an asymmetric interval in brackets."""
+        """The number and its interval as text: ``("-3.71", "± 0.12")``, or ``"[low, high]"`` if it is asymmetric."""
         if self.value is None or math.isnan(self.value):
             return "", ""
         sign = "+" if self.signed else ""

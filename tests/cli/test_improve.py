@@ -62,7 +62,7 @@ def test_the_better_tree_and_the_edits_are_written_with_the_ids_of_the_tree(brok
     [
         (["--fixed", "nobody"], 2, "--fixed: got 'nobody'; expected the id of a node"),
         (["--fixed-level", "9"], 2, "--fixed-level: got 9; expected a level from 0 (the root) to 3"),
-        (["--kinds", "move,juggle"], 2, "kinds: got 'juggle'; expected some of 'move'"),
+        (["--kinds", "move,juggle"], 2, "kinds: got 'juggle'; expected one or more of 'move'"),
         (["--expected-wrong", "1"], 2, "--expected-wrong: got 1"),
         (["--max-loss", "-1"], 2, "--max-loss: got -1;"),
         (["--max-edits", "-1"], 2, "--max-edits: got -1;"),

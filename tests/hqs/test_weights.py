@@ -411,7 +411,7 @@ def test_a_scorer_of_scikit_learn_takes_weights_once():
     expected = hqs_score(X, TREE, sample_weight=COUNTS, **DELTA)
     assert hqs_scorer(sample_weight=COUNTS, **DELTA)(Fitted(), X) == expected
     assert hqs_scorer(**DELTA)(Fitted(), X, sample_weight=COUNTS) == expected
-    with pytest.raises(ParameterError, match=r"^sample_weight: got weights beside those of hqs_scorer"):
+    with pytest.raises(ParameterError, match=r"^sample_weight: got weights here and in hqs_scorer"):
         hqs_scorer(sample_weight=COUNTS, **DELTA)(Fitted(), X, sample_weight=COUNTS)
 
 

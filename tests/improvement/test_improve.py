@@ -250,7 +250,7 @@ def test_an_interrupt_returns_the_best_so_far(monkeypatch):
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"kinds": ["shuffle"]}, "kinds: got 'shuffle'; expected some of 'move', 'merge'"),
+        ({"kinds": ["shuffle"]}, "kinds: got 'shuffle'; expected one or more of 'move', 'merge'"),
         ({"kinds": []}, "kinds: got"),
         ({"fixed": ["nobody"]}, "fixed: label: got 'nobody'"),
         ({"fixed": [99]}, "fixed: label: got 99"),

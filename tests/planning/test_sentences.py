@@ -63,7 +63,7 @@ SPARSE = '<Policy><AlphaVector vectorLength="2"><SparseVector action="0">{}</Spa
         ("alpha", "0\n1 2\n\n1\n1\n", ":5: got 1 values; expected 2"),
         ("alpha", "4\n1 2 3\n", ": got vectors of 3 states and actions up to 4; expected 2"),
         ("pg", "0 1 0\n", ":1: got 3 entries; expected a node, an action and 2 next nodes"),
-        ("pg", "0 1 0 0\n1 9 0 0\n", ":2: got action 9; expected one of the problem's 3, from 0"),
+        ("pg", "0 1 0 0\n1 9 0 0\n", ":2: got action 9; expected an action index from 0 to 2"),
         ("pg", "0 1 0 0\n1 1 0 7\n", ":2: got the next node 7; expected a node of the file"),
         ("alpha", b"0\n\xff", ": got a byte that is not UTF-8 at 2; expected a text file"),
     ],

@@ -227,8 +227,8 @@ def test_beliefs_of_five_states_make_a_triangle():
     [
         ([{0: 1}], "between: got"),
         ("ab", "between: got 'ab'; expected 2 or 3 different beliefs"),
-        ([{0: 1}, {0: 1.0}], "span no line"),
-        ([{0: 1}, {4: 1}, {0: 0.5, 4: 0.5}], "span no line or triangle"),
+        ([{0: 1}, {0: 1.0}], "are equal or on one line"),
+        ([{0: 1}, {4: 1}, {0: 0.5, 4: 0.5}], "are equal or on one line"),
         ([{0: 1}, {9: 1}], "between: got the state 9"),
         ([{0: 1}, [0.5, 0.5]], r"between: got \[0.5, 0.5\]"),
     ],

@@ -200,7 +200,7 @@ def _integer_ids(lists: Iterable[Sequence[object]], what: str) -> tuple[Ints, In
             number = int(np.searchsorted(np.cumsum(lengths), place, side="right"))
             raise HierarchyError(f"{what}[{number}]: got {brief(value)}; expected integer node numbers.")
         if not -(2**62) < value < 2**62:
-            raise HierarchyError(f"{what}: got the node {brief(value)}; expected a smaller number.")
+            raise HierarchyError(f"{what}: got the node {brief(value)}; expected an integer between -2**62 and 2**62.")
     return np.array(flat, dtype=np.int64), lengths
 
 

@@ -322,7 +322,8 @@ def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
     is_measure = "" in cells[last] or 2 * len(held[last]) > len(cells[last])
     if is_measure and len(columns) == 1 + has_items and all(map(_is_number, held[last])):
         raise ReaderError(
-            f"columns: got numbers in {brief(table.columns[last])}, the one column beside the items; expected paths. "
+            f"columns: got numbers in {brief(table.columns[last])}, the only column except that of the items; "
+            "expected paths. "
             "Name the column of paths with ",
             Setting("path"),
             ", and their separator with ",

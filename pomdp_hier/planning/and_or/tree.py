@@ -251,7 +251,7 @@ class AndOrTree(Nodes):
         decimals: int = 2,
         name: Callable[[Any], str] = str,
     ) -> str:
-        """Return the tree as a Mermaid flowchart; above ``limit`` nodes collapsed to the plan, unless ``full``."""
+        """Return the tree as a Mermaid flowchart; above ``limit`` nodes only the plan, unless ``full``."""
         return render_mermaid(self, full=full, limit=limit, decimals=decimals, name=name)
 
     def to_tikz(

@@ -134,11 +134,11 @@ class _Start:
         states = dict.fromkeys(problem.states)
         stray = next((s for s in named if s not in states), None)
         if stray is not None:
-            raise ModelError(f"belief: got state {brief(stray)}; expected states of the problem, {listed(states)}")
+            raise ModelError(f"belief: got state {brief(stray)}; expected states of the problem: {listed(states)}.")
         require_observation(observation)
         if observation is not None and observation not in problem.all_observations:
             known = listed(problem.all_observations)
-            raise ModelError(f"observation: got {brief(observation)}; expected one of the problem's, {known}")
+            raise ModelError(f"observation: got {brief(observation)}; expected an observation of the problem: {known}.")
         return cls(
             named,
             observation,

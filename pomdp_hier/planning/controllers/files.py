@@ -135,7 +135,9 @@ def _read_alpha(path: PathLike, problem: POMDP) -> AlphaVectorPolicy:
         actions.append(_index(head[0], f"{name}:{i}"))
         vectors.append([_decimal(value, f"{name}:{j}") for value in values])
         if len(vectors[-1]) != len(vectors[0]):
-            raise PolicyFileError(f"{name}:{j}: got {len(vectors[-1])} values; expected {len(vectors[0])}, as before")
+            raise PolicyFileError(
+                f"{name}:{j}: got {len(vectors[-1])} values; expected {len(vectors[0])}, as in vector 0."
+            )
     return _vectors_of(name, vectors, actions, problem)
 
 
@@ -173,7 +175,7 @@ def _read_graph(path: PathLike, problem: POMDP, start: int) -> FiniteStateContro
         actions.append(_index(words[1], f"{name}:{i}"))
         if actions[-1] >= compiled.n_actions:
             raise PolicyFileError(
-                f"{name}:{i}: got action {actions[-1]}; expected one of the problem's {compiled.n_actions}, from 0"
+                f"{name}:{i}: got action {actions[-1]}; expected an action index from 0 to {compiled.n_actions - 1}."
             )
         then = [-1 if word == "-" else _index(word, f"{name}:{i}") for word in words[2:]]
         missing = [node for node in then if node >= 0 and node not in numbers]

@@ -1,8 +1,8 @@
 """A search in a checkpoint: its alpha vectors and belief points, checked against the problem when they are read.
 
-A file may come from anyone. Each vector must be at most the backup of its successors, so that it is at most the value
-of a controller. Points whose values are at least the backups of the upper bound that they make together are kept; the
-others are backed up again. Both are computed from the problem, so that no number of the file is believed.
+No number of the file is trusted: bounds are checked by backups that are computed from the problem. A vector must be at
+most the backup of its successors, so that it is at most the value of a controller. A belief point is kept if its value
+is at least its backup by the upper bound of all points; the others are backed up again.
 """
 
 import json
@@ -65,7 +65,7 @@ def open_search(path: str | os.PathLike[str] | None) -> Iterator[Checkpoint[Part
 
 
 def settings_of(problem: POMDP, horizon: int | None, start: Any, observation: Any) -> dict[str, Any]:
-    """Return what a search belongs to: the numbers of the problem, the horizon and the start."""
+    """Return the settings that identify a search: the numbers of the problem, the horizon and the start."""
     belief = sorted((repr(state), float(p)) for state, p in start.items())
     return {
         "problem": fingerprint(problem),
@@ -79,7 +79,7 @@ def settings_of(problem: POMDP, horizon: int | None, start: Any, observation: An
 
 
 class SavedSearch:
-    """A search that is written to a checkpoint from time to time, and was restored from it.
+    """A search that is restored from a checkpoint and written to it at intervals.
 
     Args:
         checkpoint: The checkpoint.
@@ -193,7 +193,7 @@ def require_settings(checkpoint: Checkpoint[Part], settings: dict[str, Any]) -> 
     """Raise an error for a checkpoint of another problem, horizon or start.
 
     Raises:
-        CheckpointError: It is, or its settings are damaged.
+        CheckpointError: The checkpoint is of another one, or its settings are damaged.
     """
     if not checkpoint.rows:
         return
