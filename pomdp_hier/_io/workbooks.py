@@ -17,6 +17,7 @@ from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import DataWarning, PomdpHierError
 
 _ENDINGS = (".xlsx", ".xlsm")
+_REMEDY = "Save the sheet as CSV, or copy the file again"
 _LONGEST = 32_767  # characters of a cell
 _CHOICES = {"decision": '"accept,reject"'}  # columns whose cells offer a list
 
@@ -96,7 +97,7 @@ def workbook_text(content: bytes, name: str, error: type[PomdpHierError]) -> str
         MissingExtraError: Openpyxl is not installed.
     """
     openpyxl = need_excel(name)
-    with decoding(name, error, "a whole workbook"), zipfile.ZipFile(io.BytesIO(content)) as archive:
+    with decoding(name, error, "an Excel workbook", _REMEDY), zipfile.ZipFile(io.BytesIO(content)) as archive:
         require_memory(sum(part.file_size for part in archive.infolist()), memory_available(), name, error)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of features that are not read, such as lists of choices

@@ -84,6 +84,7 @@ def read_decisions(path: str | Path) -> list[Decision]:
     """Return the rows of a table of `pomdp-hier misfiled` or `improve`: CSV, JSON, Parquet or a workbook (.xlsx).
 
     The table may have been saved by a spreadsheet, with semicolons or tabs, and may lack columns that are not needed.
+    Of a workbook, the first sheet is read, or the one named after a ``#``, as in ``moves.xlsx#May``.
 
     Raises:
         FileFormatError: The file cannot be read, lacks a column, or has a decision that is not accept, reject or empty.

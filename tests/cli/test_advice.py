@@ -122,11 +122,6 @@ TABLE = [
     ),
     ("improve x.csv tree.csv --out x.csv", "--out: got x.csv", "improve x.csv tree.csv --out y.csv"),
     ("improve x.csv tree.csv -o b.csv --edits-out b.csv", "b.csv", "improve x.csv tree.csv -o b.csv --edits-out m.csv"),
-    (
-        "compare x.csv tree.csv tree.csv tree.csv -o p.html",
-        "3 trees",
-        "compare x.csv tree.csv tree.csv --out p.html",
-    ),
     ("levels x.csv tree.csv --max-clusters 3", "--max-clusters has no effect without --best-cut", "-max-clusters 3"),
     ("policies x.csv tree.csv --policy best", "expected one of one-step", "--policy one-step"),
     ("report x.csv tree.csv --out there.json", "--out: got there.json", "report x.csv tree.csv --out r.html"),
@@ -161,11 +156,6 @@ TABLE = [
     ("show Z.npy --tree-format paths", "leave it out", "-tree-format paths"),
     ("show t.parquet --tree-format newick", "--tree-format: got newick for Parquet", "--tree-format parents"),
     ("compare x.csv - -", "got it for several inputs", "compare x.csv tree.csv tree.csv"),
-    (
-        "compare x.csv tree.csv tree.csv tree.csv -o p.html",
-        "or write a .csv",
-        "compare x.csv tree.csv tree.csv -o p.csv",
-    ),
     (
         "misfiled x.csv tree.csv --expected-wrong 10",
         "Pass 0.1 for 10 %",

@@ -33,7 +33,7 @@ def test_content_of_a_report(files, capsys):
     assert f"<b>{expected.score:.4f}</b>" in page
     assert "<h1>A &lt; B</h1>" in page
     assert "<b>Ant" not in page
-    assert "Moves that raise the score" in page or "Worst nodes" in page
+    assert page.index("<h2>Probably misfiled</h2>") < page.index("<h2>The score</h2>") < page.index("<h2>Worst nodes")
     assert "shuffles: 3" in page
     assert main(arguments) == 1
     assert "--force" in capsys.readouterr().err
@@ -131,6 +131,14 @@ def test_wrong_usage(files, capsys):
     assert main(["report", *paths, "-o", str(folder / "none" / "out.html")]) == 1
     assert "does not exist" in capsys.readouterr().err
     assert not list(folder.glob("*.part"))
+
+
+def test_similarities_are_not_features_of_misfiled_items(files, capsys):
+    X, _, folder = files
+    np.save(folder / "s.npy", X @ X.T)
+    arguments = ["report", str(folder / "s.npy"), str(folder / "tree.json"), "-o", str(folder / "s.html")]
+    assert main([*arguments, "--similarity", "precomputed", "--shuffles", "0", "--n-moves", "0", "--quiet"]) == 0
+    assert "Probably misfiled" not in (folder / "s.html").read_text(encoding="utf-8")
 
 
 def test_edits_that_gain_together_in_place_of_moves(files, capsys):

@@ -1,14 +1,18 @@
 """Workbooks as input: every kind of file from a sheet equals the same table as CSV; what a sheet hides is an error."""
 
 import csv
+import gzip
 import io
+import sys
 import warnings
+import zipfile
 from datetime import datetime
 
 import numpy as np
 import pytest
 
 from pomdp_hier import Hierarchy, load_features
+from pomdp_hier._io.workbooks import workbook_text
 from pomdp_hier.cli import main
 from pomdp_hier.errors import DataWarning, FeatureError, MissingExtraError, ReaderError
 
@@ -154,9 +158,62 @@ def test_an_unknown_sheet_names_the_others(tmp_path):
         Hierarchy.from_parents(f"{tmp_path}/t.xlsx#Tree")
 
 
+MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+KIND = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+CELLS = (
+    ("A1", 't="s"><v>0</v>'),
+    ("B1", 't="s"><v>1</v>'),
+    ("A2", "><v>7</v>"),
+    ("B2", 't="str"><f>LOWER("A")</f><v>a</v>'),
+    ("A3", "><f>A2+1</f><v>8.0</v>"),
+    ("B3", 't="inlineStr"><is><t>a</t></is>'),
+    ("A5", "><v>9</v>"),
+    ("B5", 't="inlineStr"><is><r><t>b</t></r><r><t>c</t></r></is>'),
+)
+PARTS = {  # as a spreadsheet program lays it out: shared strings, formulas with values, an absolute path
+    "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"><Default Extension="xml" ContentType="{KIND}.sheet'
+    '.main+xml"/><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+    f'<Override PartName="/xl/worksheets/s.xml" ContentType="{KIND}.worksheet+xml"/>'
+    f'<Override PartName="/xl/strings.xml" ContentType="{KIND}.sharedStrings+xml"/></Types>',
+    "_rels/.rels": f'<Relationships xmlns="{PACKAGE}/relationships"><Relationship Id="r" '
+    f'Type="{OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+    "xl/workbook.xml": f'<workbook {MAIN} xmlns:r="{OFFICE}"><sheets><sheet name="Tabelle 1" sheetId="1" r:id="r1"/>'
+    "</sheets></workbook>",
+    "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{PACKAGE}/relationships"><Relationship Id="r1" '
+    f'Type="{OFFICE}/worksheet" Target="/xl/worksheets/s.xml"/><Relationship Id="r2" Type="{OFFICE}/sharedStrings" '
+    'Target="strings.xml"/></Relationships>',
+    "xl/strings.xml": f"<sst {MAIN}><si><t>item</t></si><si><t>path; of categories</t></si></sst>",
+    "xl/worksheets/s.xml": f'<worksheet {MAIN}><dimension ref="A1"/><sheetData>'
+    + "".join(
+        f'<row r="{row}">{"".join(f"""<c r="{at}" {cell}</c>""" for at, cell in CELLS if at[1:] == row)}</row>'
+        for row in "1235"
+    )
+    + "</sheetData></worksheet>",
+}
+
+
+def test_a_workbook_of_another_program(tmp_path):
+    pytest.importorskip("openpyxl")
+    with zipfile.ZipFile(tmp_path / "t.xlsx", "w") as archive:
+        for name, text in PARTS.items():
+            archive.writestr(name, f'<?xml version="1.0"?>{text}')
+    content = (tmp_path / "t.xlsx").read_bytes()
+    assert workbook_text(content, "t.xlsx#Tabelle 1", ReaderError) == (
+        '"item","path; of categories"\n7,a\n8,a\n\n9,bc\n'
+    )
+    tree = Hierarchy.from_paths(tmp_path / "t.xlsx", path="path; of categories", item="item", ends_in="category")
+    assert tree.item_labels == ("7", "8", "9")
+    with gzip.open(tmp_path / "t.xlsx.gz", "wb") as packed:
+        packed.write(content)
+    again = Hierarchy.from_paths(tmp_path / "t.xlsx.gz", path="path; of categories", item="item", ends_in="category")
+    assert same(tree, again)
+
+
 def test_a_missing_extra_is_named(tmp_path, monkeypatch):
     save(tmp_path / "t.xlsx", tree=PARENTS)
-    monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
     for read in (load_features, Hierarchy.from_parents):
         with pytest.raises(MissingExtraError, match=r"pomdp-hier\[excel\]"):
             read(tmp_path / "t.xlsx")
