@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pomdp_hier.errors import ParameterError, PomdpFileError
-from pomdp_hier.pomdp.pomdp_file import files, grammar, read_pomdp, text
+from pomdp_hier.pomdp.pomdp_file import blocks, files, grammar, read_pomdp, text
 
 PREAMBLE = "discount: 0.5\nvalues: reward\nstates: a b c\nactions: go stay\nobservations: x y\n"  # 5 lines
 REST = "T: * uniform\nO: * uniform\n"  # lines 6 and 7
@@ -223,7 +223,7 @@ def test_a_pomdpx_file_is_named(tmp_path):
 HEAD = "states: 2\nactions: 1\nobservations: 1\n"
 PATTERNS = {
     f"{module.__name__}.{name}": pattern
-    for module in (files, grammar, text)
+    for module in (blocks, files, grammar, text)
     for name, pattern in vars(module).items()
     if isinstance(pattern, re.Pattern)
 }

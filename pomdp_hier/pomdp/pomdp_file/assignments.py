@@ -1,14 +1,15 @@
 """Tables from the T, O and R statements of a ``.pomdp`` file: sparse rows, and rewards by pattern."""
 
+import math
 from array import array
-from collections.abc import Iterable, MutableSequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, MutableSequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier._arrays import Ints
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.pomdp.array_models import Rows
 from pomdp_hier.pomdp.numeric import Number
 
@@ -25,8 +26,8 @@ class _Log:
     """The assignments to one action's matrix in file order, shared by actions with the same ones."""
 
     def __init__(self, exact: bool) -> None:
-        self.rows: MutableSequence[int] = array("q")
-        self.columns: MutableSequence[int] = array("q")
+        self.rows = array("q")
+        self.columns = array("q")
         self.values: MutableSequence[Any] = [] if exact else array("d")
         self.cleared: dict[int, int] = {}
         self.users = 0
@@ -40,17 +41,17 @@ class _Log:
     def resolve(self, shape: tuple[int, int]) -> Rows:
         """Return the matrix after the last assignment to every entry; zeros are left out."""
         n_rows, n_columns = shape
-        rows = np.array(self.rows, dtype=np.int64)
-        columns = np.array(self.columns, dtype=np.int64)
-        values = np.array(self.values, dtype=object if isinstance(self.values, list) else np.float64)
+        rows = np.asarray(self.rows)  # no copies: a log may be most of the memory
+        columns = np.asarray(self.columns)
+        values = np.asarray(self.values, dtype=object if isinstance(self.values, list) else np.float64)
         since = np.zeros(n_rows, dtype=np.int64)
         since[list(self.cleared.keys())] = list(self.cleared.values())
-        current = np.flatnonzero(np.arange(len(rows)) >= since[rows])
-        key = rows[current] * n_columns + columns[current]
-        order = np.argsort(key, kind="stable")
-        key = key[order]
-        last = np.append(key[1:] != key[:-1], True) if len(key) else np.zeros(0, dtype=bool)
-        kept = current[order[last]]
+        kept = np.flatnonzero(np.arange(len(rows)) >= since[rows])
+        key = rows[kept] * n_columns + columns[kept]
+        if not (key[1:] > key[:-1]).all():  # most files are in order
+            order = np.argsort(key, kind="stable")
+            key = key[order]
+            kept = kept[order[np.append(key[1:] != key[:-1], True)]]
         kept = kept[(values[kept] != 0).astype(bool)]
         indptr = np.zeros(n_rows + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows[kept], minlength=n_rows), out=indptr[1:])
@@ -112,6 +113,20 @@ class ProbabilityTable:
             log.cleared[row] = len(log.rows)
             _extend(log, np.full(len(columns), row), columns, filled)
 
+    def add_many(self, actions: Ints, rows: Ints, columns: Ints, values: Floats) -> None:
+        """Assign one value each at many given indices, in this order."""
+        for action, here in _groups(actions):
+            _extend(self._own(action), rows[here], columns[here], values[here])
+
+    def set_rows(self, actions: Ints, rows: Ints, values: Floats) -> None:
+        """Assign many whole rows, ``values[i]`` to ``rows[i]`` of ``actions[i]``, in this order."""
+        for action, here in _groups(actions):
+            log = self._own(action)
+            at, columns = np.nonzero(values[here])
+            starts = len(log.rows) + np.searchsorted(at, np.arange(len(here)))
+            log.cleared.update(zip(rows[here].tolist(), starts.tolist(), strict=True))
+            _extend(log, rows[here[at]], columns, values[here[at], columns])
+
     def set_matrix(self, action: int, rows: Ints, columns: Ints, values: NDArray[Any]) -> None:
         """Assign a whole matrix, zero outside the entries given; the action may be `ALL`."""
         fresh = _Log(self._exact)
@@ -153,12 +168,19 @@ def _check_room(log: _Log, n_more: int) -> None:
 
 def _extend(log: _Log, rows: Ints, columns: Ints, values: NDArray[Any]) -> None:
     _check_room(log, len(rows))
-    log.rows.extend(array("q", rows.astype(np.int64).tobytes()))
-    log.columns.extend(array("q", columns.astype(np.int64).tobytes()))
-    if isinstance(log.values, list):
-        log.values.extend(values.tolist())
+    log.rows.frombytes(np.ascontiguousarray(rows, dtype=np.int64).view(np.uint8).data)
+    log.columns.frombytes(np.ascontiguousarray(columns, dtype=np.int64).view(np.uint8).data)
+    if isinstance(log.values, array):
+        log.values.frombytes(np.ascontiguousarray(values, dtype=np.float64).view(np.uint8).data)
     else:
-        log.values.extend(array("d", values.astype(np.float64).tobytes()))
+        log.values.extend(values.tolist())
+
+
+def _groups(actions: Ints) -> Iterator[tuple[int, Ints]]:
+    """Yield every action that occurs, with its positions in ascending order."""
+    order = np.argsort(actions, kind="stable")
+    found, starts = np.unique(actions[order], return_index=True)
+    yield from zip(found.tolist(), np.split(order, starts[1:]), strict=True)
 
 
 # The positions of an R statement are 0 action, 1 state, 2 next state, 3 observation.
@@ -171,7 +193,9 @@ class _Pattern:
 
     named: tuple[int, ...]
     spanned: tuple[int, ...]
-    entries: dict[tuple[int, ...], tuple[int, Any]]
+    entries: dict[tuple[int, ...], tuple[int, Any]] = field(default_factory=dict)
+    # Many assignments at once: their keys, times and values; in a dictionary each would take 400 bytes.
+    parts: list[tuple[Ints, Ints, Floats]] = field(default_factory=list)
     index: tuple[Ints, Ints, NDArray[Any]] | None = None
 
 
@@ -191,23 +215,49 @@ class RewardTable:
     def set(self, indices: tuple[int, ...], value: Any, spanned: tuple[int, ...] = ()) -> None:
         """Assign a number, or an array over the positions ``spanned``; each named position may be `ALL`."""
         named = tuple(i for i, position in enumerate(indices) if position != ALL)
+        self._clock += 1
+        self._pattern(named, spanned).entries[tuple(indices[i] for i in named)] = (self._clock, value)
+
+    def set_many(self, indices: NDArray[np.int64], values: Floats) -> None:
+        """Assign numbers at indices ``[n, 4]``, each of which may be `ALL`, in this order."""
+        clocks = self._clock + 1 + np.arange(len(values))
+        self._clock += len(values)
+        wild = (indices == ALL) @ (1 << np.arange(4))
+        for code in np.unique(wild).tolist():
+            here = np.flatnonzero(wild == code)
+            named = tuple(i for i in range(4) if not code >> i & 1)
+            keys = _keys([indices[here, i] for i in named], [self._sizes[i] for i in named], len(here))
+            self._pattern(named, ()).parts.append((keys, clocks[here], values[here]))
+
+    def _pattern(self, named: tuple[int, ...], spanned: tuple[int, ...]) -> _Pattern:
+        """Return the pattern of these positions, to which something is assigned."""
         pattern = self._patterns.get((named, spanned))
         if pattern is None:
-            pattern = self._patterns[named, spanned] = _Pattern(named, spanned, {})
-        self._clock += 1
-        pattern.entries[tuple(indices[i] for i in named)] = (self._clock, value)
+            pattern = self._patterns[named, spanned] = _Pattern(named, spanned)
+        pattern.index = None
+        return pattern
 
     def __call__(self, action: int, state: int, next_state: int, observation: int) -> Number:
         """Return the reward of one step."""
         indices = (action, state, next_state, observation)
         newest, reward = 0, 0
         for pattern in self._patterns.values():
-            entry = pattern.entries.get(tuple(indices[i] for i in pattern.named))
+            entry = self._entry(pattern, tuple(indices[i] for i in pattern.named))
             if entry is not None and entry[0] > newest:
                 newest, reward = entry
                 if pattern.spanned:
                     reward = reward[tuple(indices[i] for i in pattern.spanned)]
         return reward if self._exact else float(reward)
+
+    def _entry(self, pattern: _Pattern, at: tuple[int, ...]) -> tuple[int, Any] | None:
+        """Return the time and the value of the pattern's last assignment at these named positions."""
+        if not pattern.parts:
+            return pattern.entries.get(at)
+        dims = [self._sizes[i] for i in pattern.named]
+        key = int(_keys([np.array([i]) for i in at], dims, 1)[0])
+        keys, clocks, values = self._index(pattern)
+        entry = int(np.searchsorted(keys, key))
+        return (int(clocks[entry]), values[entry]) if entry < len(keys) and keys[entry] == key else None
 
     @property
     def uses_next_state(self) -> bool:
@@ -221,8 +271,13 @@ class RewardTable:
 
     def named_actions(self) -> frozenset[int]:
         """Return the actions that some assignment names; all others have the same rewards."""
-        patterns = [pattern for pattern in self._patterns.values() if 0 in pattern.named]
-        return frozenset(indices[pattern.named.index(0)] for pattern in patterns for indices in pattern.entries)
+        named: set[int] = set()
+        for pattern in self._patterns.values():
+            if 0 in pattern.named:
+                others = [self._sizes[i] for i in pattern.named[1:]]
+                named.update(at[0] for at in pattern.entries)
+                named.update(action for keys, _, _ in pattern.parts for action in (keys // math.prod(others)).tolist())
+        return frozenset(named)
 
     def _depends_on(self, position: int) -> bool:
         return any(position in pattern.named or position in pattern.spanned for pattern in self._patterns.values())
@@ -245,22 +300,29 @@ class RewardTable:
 
     def _hits(self, pattern: _Pattern, indices: tuple[Ints, ...]) -> tuple[Ints, Ints, NDArray[Any]]:
         """Return the steps of a pattern's assignments, with the time and the value of each."""
+        keys, clocks, values = self._index(pattern)
         dims = [self._sizes[i] for i in pattern.named]
-        if pattern.index is None:
-            known = np.array(list(pattern.entries), dtype=np.int64).reshape(len(pattern.entries), len(dims))
-            keys = _keys(list(known.T), dims, len(known))
-            order = np.argsort(keys)
-            clocks = np.array([clock for clock, _ in pattern.entries.values()], dtype=np.int64)
-            values = np.array(
-                [value for _, value in pattern.entries.values()], dtype=object if self._exact else np.float64
-            )
-            pattern.index = keys[order], clocks[order], values[order]
-        keys, clocks, values = pattern.index
         asked = _keys([indices[i] for i in pattern.named], dims, len(indices[0]))
         entry = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
         where = np.flatnonzero(keys[entry] == asked)
         entry = entry[where]
         return where, clocks[entry], values[(entry, *(indices[i][where] for i in pattern.spanned))]
+
+    def _index(self, pattern: _Pattern) -> tuple[Ints, Ints, NDArray[Any]]:
+        """Return the keys of the pattern's assignments in ascending order, with the last time and value of each."""
+        if pattern.index is None:
+            dims = [self._sizes[i] for i in pattern.named]
+            known = np.array(list(pattern.entries), dtype=np.int64).reshape(len(pattern.entries), len(dims))
+            keys = _keys(list(known.T), dims, len(known))
+            clocks = np.array([clock for clock, _ in pattern.entries.values()], dtype=np.int64)
+            given = [value for _, value in pattern.entries.values()]
+            values = np.array(given, dtype=object if self._exact else np.float64)
+            if pattern.parts:
+                keys, clocks, values = map(np.concatenate, zip((keys, clocks, values), *pattern.parts, strict=True))
+            order = np.lexsort((clocks, keys))
+            order = order[np.append(keys[order[1:]] != keys[order[:-1]], True)]
+            pattern.index = keys[order], clocks[order], values[order]
+        return pattern.index
 
 
 def _keys(columns: list[Ints], dims: list[int], n: int) -> Ints:

@@ -20,7 +20,8 @@ from pomdp_hier.pomdp.array_models import ArrayObservation, ArrayTransition, Lis
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
 from pomdp_hier.pomdp.numeric import Number, as_float, total
 from pomdp_hier.pomdp.pomdp_file.assignments import RewardTable
-from pomdp_hier.pomdp.pomdp_file.grammar import FileContent, Reader
+from pomdp_hier.pomdp.pomdp_file.blocks import read_content
+from pomdp_hier.pomdp.pomdp_file.grammar import FileContent
 from pomdp_hier.pomdp.pomdp_file.text import Source
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 
@@ -79,8 +80,7 @@ def read_pomdp(
     """
     if not (is_real(tolerance) and 0 <= tolerance < 1):
         raise ParameterError(f"tolerance: got {brief(tolerance)}; expected a number in [0, 1). Use 1e-5, for example.")
-    name, text = _text_of(source)
-    content = Reader(Source(name, text), tolerance=tolerance, normalize=normalize, exact=exact).read()
+    content = read_content(Source(*_text_of(source)), tolerance=tolerance, normalize=normalize, exact=exact)
     states, actions, observations = content.states, content.actions, content.observations
     different = {id(m): m for m in (*content.transition, *content.observation)}  # actions share most of them
     matrices = {key: m if exact else m.floats() for key, m in different.items()}

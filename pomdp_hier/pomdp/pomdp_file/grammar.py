@@ -81,6 +81,7 @@ class Reader:
         self.source = source
         self.tolerance = 0 if exact else tolerance
         self._slack = 0 if exact else tolerance + _ROUNDING
+        self._most = math.inf if normalize else 1 + self._slack
         self.normalize = normalize
         self.exact = exact
         self.one: Number = Fraction(1) if exact else 1.0
@@ -91,6 +92,12 @@ class Reader:
     def read(self) -> FileContent:
         """Return the content of the file."""
         statements = self.source.statements()
+        self._read_spaces(statements)
+        self._read_tables([s for s in statements if len(s.word) == 1])
+        return self._content()
+
+    def _read_spaces(self, statements: list[Statement]) -> None:
+        """Read everything but T, O and R, and make their tables."""
         self._read_preamble(statements)
         self.states = self._space(statements, "states", "state")
         self.actions = self._space(statements, "actions", "action")
@@ -102,8 +109,15 @@ class Reader:
             "R": (self.actions, self.states, self.states, self.observations),
         }
         self.start = self._read_start([s for s in statements if s.word.startswith("start")])
-        self._tables = [s for s in statements if len(s.word) == 1]
-        self._read_tables()
+        n_states, n_actions, n_observations = self.states.size, self.actions.size, self.observations.size
+        self.T = ProbabilityTable(n_actions, (n_states, n_states), exact=self.exact)
+        self.O = ProbabilityTable(n_actions, (n_states, n_observations), exact=self.exact)
+        self.R = RewardTable((n_actions, n_states, n_states, n_observations), exact=self.exact)
+        if not self.observed:
+            self.O.set_matrix(ALL, np.arange(n_states), np.arange(n_states), self._all(n_states, self.one))
+
+    def _content(self) -> FileContent:
+        """Return what was read; the distributions are checked."""
         return FileContent(
             discount=self.discount,
             states=tuple(self.states.names),
@@ -240,13 +254,9 @@ class Reader:
 
     # --- T, O and R ----------------------------------------------------------------------------------------------
 
-    def _read_tables(self) -> None:
-        n_states, n_actions, n_observations = self.states.size, self.actions.size, self.observations.size
-        self.T = ProbabilityTable(n_actions, (n_states, n_states), exact=self.exact)
-        self.O = ProbabilityTable(n_actions, (n_states, n_observations), exact=self.exact)
-        self.R = RewardTable((n_actions, n_states, n_states, n_observations), exact=self.exact)
-        if not self.observed:
-            self.O.set_matrix(ALL, np.arange(n_states), np.arange(n_states), self._all(n_states, self.one))
+    def _read_tables(self, statements: list[Statement]) -> None:
+        """Read statements of T, O and R in the order of the file."""
+        self._tables = statements
         for position, statement in enumerate(self._tables):
             if statement.word == "O" and not self.observed:
                 raise self.source.error(statement.offset, "a section 'observations:' first", "The file has none")
@@ -389,9 +399,8 @@ class Reader:
     def _probabilities(self, statement: Statement, tokens: list[str], start: int, what: str) -> list[Number]:
         """Return the numbers from the token ``start`` on; numbers above 1 are valid only with ``normalize``."""
         values = self.source.numbers(statement, tokens, start, exact=self.exact, what=what)
-        most = math.inf if self.normalize else 1 + self._slack
-        if values and not (min(values) >= 0 and max(values) <= most):
-            index = next(i for i, p in enumerate(values) if not 0 <= p <= most)
+        if values and not (min(values) >= 0 and max(values) <= self._most):
+            index = next(i for i, p in enumerate(values) if not 0 <= p <= self._most)
             raise self._error(statement, start + index, "a probability in [0, 1]")
         return values
 

@@ -55,18 +55,19 @@ class Source:
         token = _TOKEN.search(self.text, offset)
         return token.start() if token else len(self.text)
 
-    def statements(self) -> list[Statement]:
-        """Return the statements in the order of the file."""
-        heads = self._heads()
-        first = self.next_token(0)
+    def statements(self, begin: int = 0, end: int | None = None) -> list[Statement]:
+        """Return the statements in the order of the file; those of a part of it, if offsets are given."""
+        end = len(self.text) if end is None else end
+        heads = self._heads(begin, end)
+        first = self.next_token(begin)
         if not heads or first < heads[0][1]:
             raise self.error(
                 first, "a section such as 'states:'", "A file begins with discount, values, states, actions"
             )
         words, offsets, begins = zip(*heads, strict=True)
-        return list(map(Statement, words, offsets, begins, (*offsets[1:], len(self.text))))
+        return list(map(Statement, words, offsets, begins, (*offsets[1:], end)))
 
-    def _heads(self) -> list[tuple[str, int, int]]:
+    def _heads(self, begin: int, end: int) -> list[tuple[str, int, int]]:
         """Return the word of every statement, its offset, and the offset after its colon.
 
         A section's word may also be the end of a longer name, or an element's name after a colon of T, O or R.
@@ -74,7 +75,7 @@ class Source:
         text = self.text
         heads: list[tuple[str, int, int]] = []
         word, after = "", 0
-        for match in _WORD_AND_COLON.finditer(text):
+        for match in _WORD_AND_COLON.finditer(text, begin, end):
             offset = match.start()
             before = offset - 1
             while before >= 0 and text[before].isspace():
