@@ -9,6 +9,7 @@ Distinguish such runs by ``policy_version``. A checksum detects damage, not forg
 ``-journal`` beside it; move both or neither.
 """
 
+import dataclasses
 import os
 import pickle
 import sqlite3
@@ -171,6 +172,23 @@ def _read(
             raise CheckpointError(f"{path}: the row of {next(iter(columns))} {brief(row[0])} is damaged. {_OTHER}")
         rows[row[0]] = row
     return rows
+
+
+def stable_text(value: Any) -> str:
+    """Return the `repr` of a value, equal in any process: elements of sets in the order of their texts.
+
+    Example:
+        >>> stable_text((1, frozenset({"pear", "apple"})))
+        "(1, {'apple', 'pear'})"
+    """
+    if isinstance(value, set | frozenset):
+        return f"{{{', '.join(sorted(map(stable_text, value)))}}}"
+    if isinstance(value, tuple | list):
+        return f"({', '.join(map(stable_text, value))})"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        cells = (f"{field.name}={stable_text(getattr(value, field.name))}" for field in dataclasses.fields(value))
+        return f"{type(value).__qualname__}({', '.join(cells)})"
+    return repr(value)
 
 
 def fingerprint(policy_version: str | None = None, **parts: Any) -> str:

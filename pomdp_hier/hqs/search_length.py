@@ -82,6 +82,13 @@ class SearchLengthResult(ItemScores):
         return self.mean(self.lengths)
 
     @property
+    def looks(self) -> Floats:
+        """The expected number of items looked at, the item included, without labels ``[n]``."""
+        if not self.label_cost:
+            return self.lengths
+        return 1 + 2 * (self.list_length - 1) * (1 - self.auc)  # a difference of lengths loses digits at a great cost
+
+    @property
     def value_range(self) -> tuple[float, float]:
         """The smallest and the largest possible value of an item."""
         most = 2 * self.list_length - 1 + self.label_cost * self.n_labels
@@ -105,8 +112,7 @@ class SearchLengthResult(ItemScores):
             array([2., 2., 2., 2.])
         """
         check_label_cost(label_cost)
-        looks = self.lengths - self.label_cost * self.labels if self.label_cost else self.lengths
-        lengths = looks + label_cost * self.labels
+        lengths = self.looks + label_cost * self.labels if label_cost else self.looks
         config = {**self.config, "label_cost": float(label_cost)}
         return replace(self, lengths=lengths, values=_reduction(lengths, self.list_length), config=config)
 
@@ -125,7 +131,7 @@ class SearchLengthResult(ItemScores):
             'Searchers who may go back look at 1.5 items on average; a list takes 2.5.'
         """
         cost, labels = self.label_cost, self.mean(self.labels)
-        seen = f"look at {shown_length(self.mean_length - cost * labels)} items"
+        seen = f"look at {shown_length(self.mean(self.looks))} items"
         if cost:
             rate = "" if cost == 1 else f" at {cost:g} per label"
             seen += f" and read {shown_length(labels)} labels, {shown_length(self.mean_length)} in all{rate},"

@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from pomdp_hier._arguments import check_path
 from pomdp_hier._imports import from_extra
-from pomdp_hier._io.formats import file_ending, open_csv, without_sheet
+from pomdp_hier._io.formats import check_kind, decoding, file_ending, kind_of, open_csv, without_sheet
 from pomdp_hier._io.workbooks import is_workbook, unpacked_table
 from pomdp_hier._text import brief, counted
 from pomdp_hier.errors import FileFormatError, ParameterError
@@ -96,15 +97,33 @@ def read_decisions(path: str | Path) -> list[Decision]:
         rows = _table(Path(without_sheet(name)[0]).read_bytes(), file_ending(name), name)
     except OSError as error:
         raise FileFormatError(f"{name}: cannot be read ({error.strerror}); expected a table of moves.") from error
-    given = {str(column).strip().lower() for row in rows[:1] for column in row}
-    ids = "item_id" if "item_id" in given else "node_ids"
-    lacking = [column for column in (ids, "source_id", "target_id", "decision") if rows and column not in given]
+    ids = "item_id" if any("item_id" in _columns(row, name) for row in rows[:1]) else "node_ids"
+    return [_decision(at, row, ids, name) for at, row in enumerate(rows, start=1)]
+
+
+def _columns(row: Iterable[Any], name: str) -> list[str]:
+    """Return the columns of a row as they are compared: without case and outer spaces.
+
+    Raises:
+        FileFormatError: Two of them are equal.
+    """
+    columns = [str(column).strip().lower() for column in row]
+    for column, count in Counter(columns).items():
+        if count > 1:
+            raise FileFormatError(
+                f"{name}: got {count} columns named {brief(column)}; expected distinct names. Rename them."
+            )
+    return columns
+
+
+def _require_columns(columns: Sequence[str], ids: str, name: str) -> None:
+    """Raise unless the columns that a decision needs are there."""
+    lacking = [column for column in (ids, "source_id", "target_id", "decision") if column not in columns]
     if lacking:
         raise FileFormatError(
             f"{name}: got no column {brief(lacking[0])}; expected the columns of pomdp-hier misfiled or improve, "
             f"such as {ids}, source_id, target_id and decision."
         )
-    return [_decision(at, row, ids, name) for at, row in enumerate(rows, start=1)]
 
 
 def _table(content: bytes, ending: str, name: str) -> list[dict[str, Any]]:
@@ -112,24 +131,32 @@ def _table(content: bytes, ending: str, name: str) -> list[dict[str, Any]]:
     if ending == ".json":
         try:
             rows = json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FileFormatError(f"{name}: got no JSON ({error}); expected a list of rows.") from error
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise FileFormatError(f"{name}: got {brief(rows)}; expected a list of objects, one per row.")
         return rows
     if ending == ".parquet":
         pq = from_extra("frames", "pyarrow.parquet", f"{name} is a Parquet file, which needs pyarrow")
-        table: list[dict[str, Any]] = pq.read_table(io.BytesIO(content)).to_pylist()
-        return table
+        with decoding(name, FileFormatError, "a whole Parquet file"):
+            table = pq.ParquetFile(io.BytesIO(content)).read()
+            _columns(table.column_names, name)
+            listed: list[dict[str, Any]] = table.to_pylist()
+            return listed
     content = unpacked_table(content, name, FileFormatError)
     if is_workbook(name) and not content.strip():
         return []
+    check_kind(kind_of(content), name, FileFormatError, ("text", "empty"))
     table_of_text = open_csv(io.BytesIO(content), FileFormatError, name=name)
-    return [dict(zip(table_of_text.columns, cells, strict=True)) for _, cells in table_of_text.rows]
+    columns = _columns(table_of_text.columns, name)
+    _require_columns(columns, "item_id" if "item_id" in columns else "node_ids", name)
+    return [dict(zip(columns, cells, strict=True)) for _, cells in table_of_text.rows]
 
 
 def _decision(at: int, row: Mapping[str, Any], ids: str, name: str) -> Decision:
-    cells = {str(column).strip().lower(): "" if cell is None else str(cell) for column, cell in row.items()}
+    columns = _columns(row, name)
+    _require_columns(columns, ids, name)
+    cells = {column: "" if cell is None else str(cell) for column, cell in zip(columns, row.values(), strict=True)}
     word = _WORDS.get(cells["decision"].strip().lower())
     if word is None:
         raise FileFormatError(

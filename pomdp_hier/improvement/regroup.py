@@ -149,7 +149,7 @@ class Regrouping:
 
 
 def _items(found: SearchLengthResult) -> float:
-    return found.mean_length - found.label_cost * _labels(found)
+    return found.mean(found.looks)
 
 
 def _labels(found: SearchLengthResult) -> float:

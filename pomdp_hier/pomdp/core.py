@@ -357,6 +357,11 @@ class CorePOMDP:
         return linear + weight * self.belief_reward(belief, action)
 
     @property
+    def given_belief_reward(self) -> Callable[..., Number] | None:
+        """The function of the belief-dependent reward; ``None`` if there is none."""
+        return None if self._belief_reward is None else self._belief_reward.call
+
+    @property
     def has_belief_reward(self) -> bool:
         """Whether a part of the reward is a function of the belief."""
         return self._belief_reward is not None
@@ -475,7 +480,7 @@ class CorePOMDP:
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Return the state for `pickle`."""
         functions = {"terminal": self._is_terminal, "legal_actions": self._legal}
-        functions["belief_reward"] = None if self._belief_reward is None else self._belief_reward.call
+        functions["belief_reward"] = self.given_belief_reward
         for name in ("transition", "observation", "reward_model"):
             model = getattr(self, name)
             functions[name.removesuffix("_model")] = getattr(model, "function", type(model))

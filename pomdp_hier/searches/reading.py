@@ -30,6 +30,7 @@ _KNOWN = {
 """The names of the columns of each role."""
 
 _MARKS = (">", "|", "/")
+_INTEGER = re.compile(r"(?<![\d.,])\d+")  # not the digits of a fraction
 _LONG = ("searcher", "item", "step", "node")
 
 
@@ -179,6 +180,7 @@ def _split(cell: str, sep: str, pattern: re.Pattern[str]) -> list[str]:
         >>> _split("a > <back> > b<c", ">", re.compile("<back>|<"))
         ['a', '<back>', 'b<c']
     """
+    cell = cell.replace("\0", " ")  # which stands for a mark below
     held = [found[0] for found in pattern.finditer(cell)]
     marked = pattern.sub("\0", cell)
     parts = []
@@ -232,13 +234,21 @@ def _hashable(cell: Any, row: int, role: str) -> Hashable:
     return key
 
 
+def _number(cell: Any) -> int | float:
+    """Return a cell as a number; integers are exact, such as times in nanoseconds."""
+    try:
+        return int(cell) if isinstance(cell, str) or is_integer(cell) else float(cell)
+    except ValueError:
+        return float(cell)
+
+
 def _by_step(table: Table, rows: list[int], step_at: int) -> list[int]:
-    """Return the rows in the order of their steps: numbers, or texts that sort, such as times."""
+    """Return the rows in the order of their steps: numbers, or texts that sort, such as times (9:30 before 10:15)."""
     cells = [table.rows[row][step_at] for row in rows]
     try:
-        steps: list[Any] = [float(cell) for cell in cells]
+        steps: list[Any] = [_number(cell) for cell in cells]
     except (TypeError, ValueError, OverflowError):
-        steps = cells
+        steps = [_INTEGER.sub(lambda digits: digits[0].zfill(20), c) if isinstance(c, str) else c for c in cells]
     missing = [row for row, step in zip(rows, steps, strict=True) if is_missing(step)]
     if missing:
         raise ReaderError(f"row {missing[0] + 1}: got no step; expected a number or a time. Fill it in.")
@@ -289,7 +299,7 @@ class _Nodes:
             if len(nodes) == 1:
                 return nodes[0]
             if nodes:
-                below = [node for node in nodes if self.tree.parent[node] == current]
+                below = [node for node in nodes if current >= 0 and self.tree.parent[node] == current]
                 return below[0] if len(below) == 1 else -2
         for mark in self._marks:
             if mark in text:

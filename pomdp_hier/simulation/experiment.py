@@ -100,10 +100,10 @@ class Experiment:
         settings: dict[str, list[str]] = {}
         for name, table in self.tables.items():
             header, body = table.paper_rows()
-            rows += [[name, *row] for row in body]
+            rows += [[str(name), *row] for row in body]
             own, common = table.paper_caption(unit)
             captions.append(f"{name}: {own}")
-            settings.setdefault(common, []).append(name)
+            settings.setdefault(common, []).append(str(name))
         if len(settings) == 1:
             captions += settings
         else:
@@ -173,6 +173,7 @@ def run_experiment(
         raise unexpected("bounds", bounds, "a positive number of CPU seconds, solutions by problem, or None")
     _check_names("bounds", bounds, problems)
     _check_names("horizon", horizon, problems)
+    check_text("policy_version", policy_version)
     chosen = _seeds(seeds, method)
     tables: dict[str, PolicyComparison] = {}
     solutions: dict[str, Solution] = {}
@@ -226,9 +227,12 @@ def _over_seeds(tables: Sequence[PolicyComparison], seeds: tuple[int, ...]) -> P
     first = tables[0]
     failed = {name: error for table in tables for name, error in table.failed.items()}
     names = [row.name for row in first if row.name not in failed]
+    if not names:
+        errors = "; ".join(f"{brief(name)} failed ({error})" for name, error in failed.items())
+        raise ParameterError(f"policies: got none without an error in some seed: {errors}; expected at least one.")
     merged = compare_values(
         {name: np.array([table[name].value for table in tables]) for name in names},
-        baseline=first.baseline,
+        baseline=None if first.baseline in failed else first.baseline,
         mdp_value=first.mdp_value,
         confidence=first.confidence,
         seconds={name: float(np.mean([table[name].seconds_per_decision for table in tables])) for name in names},

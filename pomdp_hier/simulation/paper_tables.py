@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pomdp_hier._arguments import check_text, unexpected
 from pomdp_hier._text import in_latex, visible
 from pomdp_hier._version import __version__
 
@@ -123,6 +124,9 @@ def markdown_table(header: Sequence[str], rows: Rows, caption: str) -> str:
 
 def latex_table(header: Sequence[str], rows: Rows, caption: str, label: str | None) -> str:
     """Return a table environment in LaTeX, for ``\\usepackage{booktabs}``."""
+    check_text("label", label)
+    if not isinstance(caption, str):
+        raise unexpected("caption", caption, "text or None")
 
     def text(cell: Cell) -> str:
         return in_latex(cell) if isinstance(cell, str) else cell.in_latex()

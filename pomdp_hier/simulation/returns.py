@@ -16,7 +16,7 @@ import numpy as np
 
 from pomdp_hier._arguments import check_integer, unexpected
 from pomdp_hier._arrays import Floats
-from pomdp_hier._io.checkpoint import Checkpoint, fingerprint
+from pomdp_hier._io.checkpoint import Checkpoint, fingerprint, stable_text
 from pomdp_hier._text import brief
 from pomdp_hier._version import __version__
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
@@ -313,5 +313,9 @@ def key_of(policy_version: str | None, problem: POMDP, environment: POMDP, **par
     Raises:
         ParameterError: A part cannot be pickled, and there is no ``policy_version``.
     """
-    models = [(numbers_of(model), repr((model.states, model.all_actions))) for model in (problem, environment)]
-    return fingerprint(policy_version, package=__version__, models=models, **parts)
+    pair = (problem, environment)
+    names = [stable_text((model.states, model.all_actions, model.all_observations)) for model in pair]
+    models = list(zip([numbers_of(model, belief_reward=True) for model in pair], names, strict=True))
+    rewards = {"belief_reward": [model.given_belief_reward for model in pair]}
+    rewards = rewards if any(model.has_belief_reward for model in pair) else {}
+    return fingerprint(policy_version, package=__version__, models=models, **rewards, **parts)

@@ -272,3 +272,28 @@ def test_a_workbook_names_its_extra_before_the_work(folder, capsys, monkeypatch)
     tree = as_paths(folder)
     assert main(["misfiled", "x.csv", tree.name, "-o", "moves.xlsx"]) == 1
     assert "pip install 'pomdp-hier[excel]'" in capsys.readouterr().err
+
+
+ROW = {"item_id": "a", "source_id": "s", "target_id": "t", "decision": "accept"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("moves.json", json.dumps([ROW, {"item_id": "b"}])),
+        ("moves.json", json.dumps([ROW, {**ROW, "Decision": "reject"}])),
+        ("moves.json", "[" * 100_000),
+        ("moves.csv", "item_id,source_id,target_id\n"),
+        ("moves.csv", "item_id,source_id,target_id,decision,Decision\na,s,t,accept,reject\n"),
+        ("moves.xlsx", "PK\3\4 and no workbook"),
+    ],
+)
+def test_tables_of_decisions_are_whole_and_unambiguous(tmp_path, name, content):
+    with pytest.raises(FileFormatError, match=name):
+        read_decisions(write(tmp_path / name, content))
+
+
+def test_a_damaged_parquet_file_of_decisions_is_reported(tmp_path):
+    pytest.importorskip("pyarrow")
+    with pytest.raises(FileFormatError, match="Parquet"):
+        read_decisions(write(tmp_path / "moves.parquet", "PAR1 and no table"))

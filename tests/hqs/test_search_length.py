@@ -337,3 +337,11 @@ def test_damage_lowers_it_where_hqs_rises():
         lengths.append(expected_search_length(X, tree.permuted(items), delta=0.05).score)
     assert lengths == sorted(lengths, reverse=True)
     assert scores[2] < scores[3]
+
+
+def test_the_items_looked_at_do_not_depend_on_the_label_cost():
+    free = expected_search_length(X_GROUPS, GROUPS, delta=0.3)
+    dear = expected_search_length(X_GROUPS, GROUPS, delta=0.3, label_cost=1e20)
+    np.testing.assert_allclose(dear.looks, free.lengths, rtol=1e-14)
+    np.testing.assert_allclose(dear.with_label_cost(0).lengths, free.lengths, rtol=1e-14)
+    assert dear.sentence().startswith("Searchers who may go back look at 1.6 items and read 2 labels")

@@ -220,3 +220,32 @@ def test_a_selection():
     assert "1 search of 1 searcher for 1 item, 1 click, 100% found" in repr(one)
     with pytest.raises(ParameterError, match="chosen: got"):
         found.select([1])
+
+
+PAIRS = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+
+
+@pytest.mark.parametrize("step", [int, str])
+def test_steps_in_nanoseconds_are_distinct(step):
+    began = 1_700_000_000_000_000_001
+    rows = [("ann", 0, step(began + 1), 5), ("ann", 0, step(began), 4)]
+    assert read_searches(rows, PAIRS).nodes.tolist() == [4, 5]
+
+
+def test_times_without_leading_zeros_are_in_order():
+    rows = [("ann", 0, "2024-05-31 10:15:00.25", 4), ("ann", 0, "2024-05-31 9:30:00", 5)]
+    rows.append(("ann", 0, "2024-05-31 10:15:00.5", 5))
+    assert read_searches(rows, PAIRS).nodes.tolist() == [5, 4, 5]
+
+
+def test_a_path_with_a_nul_is_read():
+    with pytest.warns(DataWarning, match="outside"):
+        found = read_searches([{"item": 0, "path": "x\0y > 5 > <back>"}], PAIRS)
+    assert found.nodes.tolist() == [-1, 5, -1]
+
+
+def test_after_a_click_outside_a_name_of_several_nodes_is_not_the_root():
+    tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4, labels=["a", "b", "c", "d", "shop", "tools", "shop"])
+    with pytest.warns(DataWarning, match="several nodes"):
+        found = read_searches([{"item": "a", "path": "tools > elsewhere > shop"}], tree)
+    assert found.nodes.tolist() == [5, -1, -1]

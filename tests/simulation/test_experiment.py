@@ -12,6 +12,7 @@ import time
 import numpy as np
 import pytest
 
+from pomdp_hier import POMDP
 from pomdp_hier.errors import CheckpointError, ModelError, ParameterError
 from pomdp_hier.planning import RTBSS, QMDPPolicy, RandomPolicy, solve
 from pomdp_hier.problems import crying_baby, tiger
@@ -296,3 +297,65 @@ def test_tables_hold_hostile_names_and_state_what_was_run():
     assert r"\label{tab:x}" in latex
     assert r"a|b\_\$\%" in latex.replace(r"\textbar{}", "|")
     assert latex.count("\\\\\n") == 3
+
+
+def ten(belief):
+    return 10
+
+
+def twenty(belief):
+    return 20
+
+
+@pytest.mark.parametrize("method", ["exact", "monte-carlo"])
+def test_a_checkpoint_distinguishes_belief_rewards(tmp_path, method):
+    model = tiger()
+    names = ("transition", "observation", "initial_belief", "discount")
+    parts = {name: getattr(model, name) for name in names} | {"reward": model.reward_model}
+    parts["legal_actions"] = model.all_actions
+    policies = {"RTBSS": RTBSS(depth=1)}
+    settings = {"method": method, "horizon": 2, "n_episodes": 3, "checkpoint": tmp_path / "run"}
+    values = [
+        compare_policies(policies, POMDP(**parts, belief_reward=reward), **settings)["RTBSS"].value
+        for reward in (None, ten, twenty, ten)
+    ]
+    extra = [0, 10 * 1.95, 20 * 1.95, 10 * 1.95]
+    assert values == pytest.approx([values[0] + each for each in extra])
+    with pytest.raises(ParameterError, match="belief_reward"):
+        compare_policies(policies, POMDP(**parts, belief_reward=lambda belief: 1), **settings)
+
+
+def failing(*seeds):
+    """A function of problem and seed, whose policy raises an error with these seeds."""
+
+    def build(problem, seed):
+        def decide(belief):
+            if seed in seeds:
+                raise ZeroDivisionError
+            return "listen"
+
+        return decide
+
+    return build
+
+
+def test_a_policy_that_fails_with_a_later_seed_is_left_out():
+    settings = {"seeds": [0, 1], "n_episodes": 2, "horizon": 2}
+    found = run_experiment({"tiger": tiger()}, {"one": failing(1), "never": failing()}, **settings)["tiger"]
+    assert [row.name for row in found] == ["never"]
+    assert found.baseline == "never"
+    assert list(found.failed) == ["one"]
+    with pytest.raises(ParameterError, match="ZeroDivisionError"):
+        run_experiment({"tiger": tiger()}, {"one": failing(1), "other": failing(0)}, **settings)
+
+
+def test_tables_for_papers_take_any_name_of_a_problem():
+    problems = {1: tiger(), 2: tiger()}
+    found = run_experiment(problems, {"wait": failing()}, horizon={1: 1, 2: 2}, n_episodes=2)
+    assert "\n1 & wait" in found.to_latex()
+    assert "\n| 2 | wait" in found.to_markdown()
+    for wrong in ({"caption": 5}, {"label": 7}):
+        with pytest.raises(ParameterError, match=next(iter(wrong))):
+            found.to_latex(**wrong)
+    with pytest.raises(ParameterError, match="policy_version"):
+        run_experiment(problems, {"wait": failing()}, n_episodes=2, policy_version=5)

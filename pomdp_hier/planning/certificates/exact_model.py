@@ -166,19 +166,26 @@ def start_weights(
     return {s: w for s, w in weights.items() if model.legal[s] is not None}
 
 
-def fingerprint(problem: POMDP) -> str:
-    """Return the fingerprint of all numbers of a problem; see `ExactModel.fingerprint`."""
-    model = exact_model(problem)
+def fingerprint(problem: POMDP, *, belief_reward: bool = False) -> str:
+    """Return the fingerprint of all numbers of a problem; see `ExactModel.fingerprint`.
+
+    Args:
+        problem: The problem.
+        belief_reward: Whether it may have a belief-dependent reward, which the fingerprint leaves out.
+    """
+    model = exact_model(problem, belief_reward=belief_reward)
     return model.fingerprint(start_weights(model, problem, problem.initial_belief))
 
 
-def exact_model(problem: POMDP) -> ExactModel:
+def exact_model(problem: POMDP, *, belief_reward: bool = False) -> ExactModel:
     """Return the problem in exact integer arithmetic.
 
     Args:
         problem: Any problem whose legal actions depend on the state or on the last observation.
+        belief_reward: Whether it may have a belief-dependent reward, which is left out.
     """
-    problem.require_state_rewards("a certificate")
+    if not belief_reward:
+        problem.require_state_rewards("a certificate")
     if problem.legal_by == "belief":
         raise ModelError(
             "legal_actions: got actions by belief; expected actions by state or observation, for an exact model"

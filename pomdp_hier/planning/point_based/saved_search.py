@@ -66,12 +66,13 @@ def open_search(path: str | os.PathLike[str] | None) -> Iterator[Checkpoint[Part
 
 def settings_of(problem: POMDP, horizon: int | None, start: Any, observation: Any) -> dict[str, Any]:
     """Return the settings that identify a search: the numbers of the problem, the horizon and the start."""
-    belief = sorted((repr(state), float(p)) for state, p in start.items())
+    index = {state: i for i, state in enumerate(problem.states)}
+    belief = sorted((index[state], float(p)) for state, p in start.items() if p != 0)
     return {
         "problem": fingerprint(problem),
         "horizon": horizon,
         "start": [list(pair) for pair in belief],
-        "observation": None if observation is None else repr(observation),
+        "observation": None if observation is None else problem.all_observations.index(observation),
     }
 
 

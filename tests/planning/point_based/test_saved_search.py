@@ -227,3 +227,36 @@ def test_a_killed_search_continues(tmp_path):
     assert new.lower < read.lower <= 21.1008
     assert new.upper > read.upper >= 21.1007
     assert not os.path.exists(str(tmp_path / "run") + "-journal")
+
+
+IN_SETS = """
+import sys
+from pomdp_hier import POMDP, solve
+from pomdp_hier.simulation.returns import key_of
+left, right = frozenset({"apple", "pear", "fig"}), frozenset({"plum", "fig", "lime"})
+problem = POMDP(
+    transition=lambda state, action: state,
+    observation=lambda after, action: {after: 0.8, (right if after == left else left): 0.2},
+    reward=lambda state, action: -0.1 if action == "wait" else 1 if state == action else -1,
+    initial_belief={left: 0.5, right: 0.5},
+    discount=0.9,
+    legal_actions=["wait", left, right],
+)
+found = solve(problem, observation=left, checkpoint=sys.argv[1], max_trials=2, engine="numpy")
+print(found.upper - found.lower, key_of("1", problem, problem))
+"""
+
+
+@pytest.mark.slow
+def test_another_process_continues_a_search_over_sets(tmp_path):
+    pytest.importorskip("joblib")
+    widths, keys = [], []
+    for seed in "12":
+        command = [sys.executable, "-c", IN_SETS, str(tmp_path / "run")]
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        width, key = run.stdout.split()
+        widths.append(float(width))
+        keys.append(key)
+    assert widths[1] < widths[0]
+    assert keys[0] == keys[1]
