@@ -80,9 +80,9 @@ def _run_compare(options: argparse.Namespace) -> int:
 def _check_usage(options: argparse.Namespace, given: Sequence[str]) -> None:
     """Raise for options that contradict each other, before anything is read."""
     if [options.features, *given].count("-") > 1:
-        raise ParameterError("-: got it for several inputs; expected one. Pass the others as files.")
+        raise ParameterError("-: got standard input for several inputs; expected it for one. Pass the others as files.")
     if options.out == "-" and options.json:
-        raise ParameterError("--out: got - with --json; expected one of them. Leave out --json.")
+        raise ParameterError("--out: got - and --json; expected only one of the two. Leave out --json.")
     if options.no_measures:
         inputs.refuse_unused(options, ("labels",), "with --no-measures")
     if options.out == "-":
@@ -263,7 +263,7 @@ def _configure_features(parser: argparse.ArgumentParser) -> None:
 def _run_features(options: argparse.Namespace) -> int:
     """Compare sets of features."""
     if [options.tree, *options.features].count("-") > 1 or (options.tree == "-" and len(options.features) > 1):
-        raise ParameterError("-: got it beside further inputs; expected files. Write the tree to a file first.")
+        raise ParameterError("-: got standard input as one of several; expected files. Write the tree to a file first.")
     from pomdp_hier.filing import compare_features
     from pomdp_hier.filing.explanation import SIMILARITIES
 

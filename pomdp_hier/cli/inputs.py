@@ -314,7 +314,9 @@ def _read(options: argparse.Namespace) -> Inputs:
         rows = (rows_by_id if options.join == "auto" else join_rows)(table.ids, ids, sep=options.sep)
     if rows is None and options.join == "id":
         named = "Name the column with --id-column, or leave" if table.columns is not None else "Leave"
-        raise FeatureError(f"{options.features}: got no ids; expected some for --join id. {named} --join id out.")
+        raise FeatureError(
+            f"{options.features}: got no ids; expected one per row for --join id. {named} --join id out."
+        )
     if rows is None:
         if n_rows != file.tree.n_items:
             raise FeatureError(

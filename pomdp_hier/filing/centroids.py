@@ -1,8 +1,8 @@
 """Leave-one-out cosines between items and the shrunk centroids of a tree's clusters, block by block.
 
-The centroid of cluster c below p is ``m_c = S_c + S_p / n_p``, with S the sum of the items' unit rows and n their
-number; that of the root is its sum. An item is left out of both where it is in them. One product of a block with the
-sums gives the cosines with all clusters; those of the item's own path and of the path's children are then corrected.
+The centroid of cluster c below p is ``m_c = S_c + S_p / n_p``: S is the sum of the items' unit rows, n their number.
+The centroid of the root is its sum. An item is left out of both where it is in them. One product of a block with the
+sums gives the cosines with all clusters. Those of the item's own path, and of the path's children, are then corrected.
 """
 
 from collections.abc import Iterator

@@ -45,13 +45,13 @@ def find_misfiled(X: Any, hierarchy: Hierarchy, *, progress: bool = False) -> Mi
     - An item is filed at its true home with probability ``1 - eps``. Else it is filed at f with probability
       ``nu(f | l) = (1 - r) / L + r [f is a sibling of l] / (number of siblings)``.
 
-    b, h and eps maximize the likelihood of the places where the items are, with a prior Beta(1, 19) of eps and a wide
-    one of b. At most 3,000 items are used, and above 800 homes the best 200 and a weighted sample of the rest. The
-    transform g with the higher likelihood is taken. h is 0 unless it gains 0.012 nats per item, and r is 0 unless 0.5
-    gains 0.0075 nats per item; both gains have to exceed two standard errors. eps is then the mean of its posterior
-    over all items. In small catalogues, up to 30,000 pairs of item and home, the probabilities are averages over the
-    posterior of b and eps, where h and r are 0. Where the fit puts a quarter of the items to noise, the features do not
-    follow the tree, and eps is 0.05. Bayes' rule gives
+    b, h and eps maximize the likelihood of the homes that the items have. The prior of eps is Beta(1, 19), that of b is
+    wide. At most 3,000 items are used, and above 800 homes the best 200 and a weighted sample of the rest. The
+    transform g with the higher likelihood is taken. h is 0 unless it gains 0.012 nats per item. r is 0 unless 0.5 gains
+    0.0075 nats per item. Both gains must exceed two standard errors. eps is then the mean of its posterior over all
+    items. With up to 30,000 pairs of item and home, where h and r are 0, the probabilities are averages over the
+    posterior of b and eps. If the fit assigns a quarter of the items to noise, the features do not follow the tree, and
+    eps is set to 0.05. Bayes' rule gives
 
     ``P(misfiled | x, f) = bad / (bad + good)``, ``bad = eps sum_{l != f} P(l | x) nu(f | l)``,
     ``good = P(f | x) (1 - eps + eps nu(f | f))``.

@@ -82,8 +82,11 @@ def log_softmax(scores: Floats) -> Floats:
 class Siblings:
     """The sibling relation of the homes, and the distribution of misfiled items over homes.
 
-    The probability that an item with true home l is misfiled at f is ``nu(f | l) = (1 - s_l) / L + s_l [f is a sibling
-    of l] / n_l``. Here n_l is the number of siblings of l that are homes. s_l is ``near``, or 0 if n_l is 0.
+    The noise files an item with true home l at f with probability
+
+        nu(f | l) = (1 - s_l) / L + s_l [f is a sibling of l] / n_l
+
+    where n_l is the number of siblings of l that are homes, and s_l is ``near``, or 0 if n_l is 0.
 
     Attributes:
         group: The parent of each home ``[L]``, as a position.

@@ -191,7 +191,7 @@ class Draft(Generic[Tree]):
         _check_number(what, node)
         if not 0 <= node < len(self.parent) or self.parent[node] < 0:
             raise ParameterError(
-                f"{what}: got {node}, the root or no node; expected a node below the root, to be {done}."
+                f"{what}: got {node}, which is the root or not a node; expected a node below the root, to be {done}."
             )
 
     def _check_inner(self, what: str, node: Any) -> None:

@@ -267,10 +267,10 @@ class FlatTree:
             return nodes[0]
         if nodes:
             raise HierarchyError(
-                f"label: got {brief(label)}, of nodes {listed(nodes)}; expected one node's. Use the number."
+                f"label: got {brief(label)}, of nodes {listed(nodes)}; expected the label of one node. Use the number."
             )
         raise HierarchyError(
-            f"label: got {brief(label)}; expected a node's, such as {listed(self.item_labels[:3])}. Correct it."
+            f"label: got {brief(label)}; expected a node's label, such as {listed(self.item_labels[:3])}. Correct it."
         )
 
     def rows(self, ids: Sequence[Hashable]) -> Ints:

@@ -96,17 +96,17 @@ def return_search_problem(
 ) -> POMDP:
     """Return the POMDP of a search with return for one item; rewards are negative costs, in items looked at.
 
-    The searcher stands at a node and knows which nodes are exhausted. *Go* leads to a child that is not exhausted, with
-    probability eta renormalised over those. *Look*, at a leaf cluster, costs its number of items, or
-    ``(items + 1) / 2`` on average where it finds the item. *Up* leads to the parent. The initial belief in a leaf
-    cluster is the product of eta on its path.
+    The searcher is at a node and observes which nodes are exhausted. The action *go* leads to a child that is not
+    exhausted, with probability eta renormalised over these children. In a leaf cluster, *look* costs its number of
+    items, or ``(items + 1) / 2`` on average if the item is there. The action *up* leads to the parent. The initial
+    belief in a leaf cluster is the product of eta on its path.
 
     Under `exhaustive_policy` the value for the true leaf cluster (``known=True``) is ``found_reward - E_x``, with the
     expected search length ``E_x`` of `expected_search_length` if travel costs nothing.
 
-    Warning: costs alone do not make a searcher look. With a short horizon, or without ``found_reward``, the proven
-    optimum may be never to look, with value 0. Use a reward above the cost of a complete search, and a horizon that
-    allows for one.
+    Warning: costs alone do not make a searcher look. With a short horizon, or without ``found_reward``, the optimal
+    policy may be never to look, with value 0. Use a reward above the cost of a complete search, and a sufficient
+    horizon.
 
     Args:
         X, hierarchy, item, similarity, delta, nu, enter_own_singleton: As for `search_problem`.

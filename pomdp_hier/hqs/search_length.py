@@ -46,8 +46,8 @@ class SearchLengthResult(ItemScores):
     For a sample, the arrays have only its n items, and the score is the estimate for all N.
 
     Attributes:
-        values: The reduction of the search length, ``1 - (E_x - 1) / ((N - 1) / 2)``, ``[n]``. 1 for an item found
-            first, 0 as in a list, -1 for one found last; with a label cost also lower. 0 for N = 1.
+        values: The reduction of the search length, ``1 - (E_x - 1) / ((N - 1) / 2)``, ``[n]``: 1 for an item found
+            first, 0 as in a list, -1 for one found last. With a label cost it may be lower. For N = 1 it is 0.
         lengths: ``E_x``, the expected number of items looked at, the item included, plus ``label_cost`` times the
             expected number of labels read ``[n]``.
         auc: The probability that the item is looked at before a random other item ``[n]``, whatever the label cost. 0.5
@@ -185,10 +185,13 @@ def expected_search_length(
     probability ``eta``, renormalised over the children that are not exhausted. In a leaf cluster, they look at all
     items in random order. When all children are exhausted, they go up.
 
-    Item x is in the leaf cluster L. At level t of its path, r is the correct child and c any sibling of r; s is the
-    similarity of x to a cluster, and sigma the logistic function. The expected number of items looked at is ``E_x =
-    (|L| + 1) / 2 + sum_t sum_c sigma((s_c - s_r) / delta_t) |c|``, where ``|c|`` is the number of items below c. The
-    value of an item is ``1 - (E_x - 1) / ((N - 1) / 2)``, and the score is the mean value over items.
+    Item x is in the leaf cluster L. At level t of its path, r is the correct child and c any sibling of r. ``s_c`` is
+    the similarity of x to c, sigma the logistic function, and ``|c|`` the number of items below c. The expected number
+    of items looked at is
+
+        E_x = (|L| + 1) / 2 + sum_t sum_c sigma((s_c - s_r) / delta_t) |c|
+
+    The value of an item is ``1 - (E_x - 1) / ((N - 1) / 2)``, and the score is the mean value over items.
 
     The value is 1 if x is the first item looked at, and -1 if it is the last. A random order of all items has value 0,
     and so has any tree with uninformative guidance. Without label cost the value is ``2 AUC - 1``, where AUC is the

@@ -27,8 +27,8 @@ def check_weights(sample_weight: Any, hierarchy: FlatTree, rows: Ints | None = N
         rows: The feature row of each item ``[N]``, where rows were joined to items by id.
 
     Raises:
-        ParameterError: The number of weights is not that of the rows; a weight is not a finite number of at least 0;
-            all are 0; or ids of items are missing or unknown.
+        ParameterError: The number of weights is not that of the rows, a weight is negative or not finite, all weights
+            are 0, or ids of items are missing or unknown.
 
     Example:
         >>> from pomdp_hier import Hierarchy

@@ -1,8 +1,8 @@
 """Edits that a set of items supports: moves by odds, and edits of clusters that other items confirm.
 
 Moves of items come first, the most probable target first. Then the items are divided into two halves. The tree of each
-half alone, without the rows of the other half, is searched for edits of clusters, and the items of the other half
-confirm them: they shape neither the clusters nor the choice.
+half alone is searched for edits of clusters, without the rows of the other half. The items of the other half confirm
+the edits: they influence neither the clusters nor the choice.
 """
 
 import math
@@ -112,10 +112,10 @@ def measured(rise: Floats, confidence: float, weights: Floats | None = None) -> 
 def measured_over(
     folds: Sequence[tuple[Ints, Floats]], confidence: float, weights: Floats | None = None
 ) -> HeldOutGain:
-    """Return the mean gain of the items of folds, each by other edits.
+    """Return the mean gain of held-out items, where each fold has its own edits.
 
-    The interval is the wider of two: the t interval of the items, and, from three folds on, that of the means of the
-    folds, which vary with the edits chosen.
+    The interval is the wider of two. One is the t interval of the items. From three folds on, the other is that of the
+    means of the folds, which vary with the chosen edits.
 
     Args:
         folds: The items of each fold, and their gains.

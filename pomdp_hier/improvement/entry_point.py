@@ -1,8 +1,8 @@
 """`improve`: edits of a tree that are sound, with exact gains, and their gain on held-out items.
 
-The items are divided into F folds. Without the rows of each fold, edits are chosen in the tree of the other items, as
-in that of all; they are then made in the whole tree, and the gain of the items of the fold is the held-out gain. No
-item of the fold is moved by itself.
+The items are divided into F folds. For each fold, edits are chosen in the tree of the other items, without the rows of
+the fold. They are then made in the whole tree. The gain of the items of the fold is the held-out gain; none of them is
+moved by itself.
 """
 
 import math
@@ -62,19 +62,19 @@ def improve(
 ) -> Improvement:
     """Return sound edits that raise the score of a tree, with their gains on all and on held-out items.
 
-    Items move by the odds of `find_misfiled`: the longest list, the most probable target first, whose expected share of
-    moves to a wrong place is at most ``expected_wrong``. Then the items are divided into two halves. The tree of either
-    half is searched for edits of clusters that raise its score, and an edit is made where the lower confidence bound of
-    the gain of the other half lies above 0; of all items, where both halves found it. No edit gains less than 1e-6, and
-    no node gets a new parent twice. Other edits are listed in ``apart``, with the reason.
+    Items move by the odds of `find_misfiled`, the most probable target first. The list ends where its expected share of
+    moves to a wrong place would exceed ``expected_wrong``. Then the items are divided into two halves. The tree of each
+    half is searched for edits of clusters that raise its score. An edit is made if the lower confidence bound of its
+    gain on the other half lies above 0. If both halves found it, the bound is that of all items. No edit gains less
+    than 1e-6, and no node gets a new parent twice. Other edits are listed in ``apart``, with the reason.
 
-    All of this is repeated without each fold of the items, whose gain is the held-out gain. It is smaller than the
-    gain on all items, since a moved item is the one that gains most by its move. Its interval is the wider of the t
-    intervals of the items and of the means of the folds, whose edits differ. Folds are measured until 10,000 items
-    were held out. At the time limit or KeyboardInterrupt, the result has the edits so far.
+    All of this is repeated without each fold of the items, whose gain is the held-out gain. It is smaller than the gain
+    on all items, because a moved item gains most by its own move. Its interval is the wider of two: the t interval of
+    the items, and that of the means of the folds, whose edits differ. Folds are measured until 10,000 items were held
+    out. At the time limit or KeyboardInterrupt, the result has the edits so far.
 
-    HQS does not charge for breadth: a tree with fewer levels and longer lists can score higher and help nobody. Kinds
-    that remove levels are therefore tried only where they are asked for, and their edits have ``flattens``.
+    HQS does not charge for breadth: a tree with fewer levels and longer lists can score higher without being easier to
+    use. Kinds that remove levels are therefore tried only on request, and their edits have ``flattens``.
 
     Args:
         X: The features, as for `evaluate`. Similarities of pairs alone give no odds, so that no item moves.

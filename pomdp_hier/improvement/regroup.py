@@ -184,8 +184,8 @@ def regroup(
         node: The number or label of the node whose levels below are rebuilt; the root by default.
         level: The level of the headings, where the root has 0; by default the deepest one. Leaf clusters above it are
             headings too.
-        max_children: The largest number of children of the node and of a group; by default the largest number in these
-            levels now, and at least the square root of the number of headings.
+        max_children: The largest number of children of the node and of a group. The default is the largest number in
+            these levels now, and at least the square root of the number of headings.
         label_cost: The cost of reading a label, in items looked at.
         tolerance: The share of the gain that may be lost for a tree that is more similar to the given one.
         terms: The names of the columns, for the names of the groups; by default, names of their largest headings.

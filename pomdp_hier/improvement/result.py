@@ -143,8 +143,8 @@ class Improvement:
         apart: Edits that are not sound and were not made, each with its gain after the edits made.
         before: The score of the given tree.
         after: The score of the better tree.
-        held_out: The gain of items that had no influence on the edits and are not moved by themselves: edits chosen
-            without a fold, measured on its items, over all folds.
+        held_out: The gain of held-out items, over all folds. The edits of a fold are chosen without its items and do
+            not move them by themselves.
         upper_bound: The upper bound of the score of every tree over the items: the reward of a cluster of one item.
         status: The reason for the end of the search: ``"converged"``, ``"max_edits"``, ``"time"`` or
             ``"interrupted"``.

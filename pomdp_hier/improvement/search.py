@@ -1,7 +1,7 @@
 """Greedy search for edits of clusters that raise a score; no node gets a new parent twice.
 
-A round diagnoses the current tree, proposes edits, scores each exactly, and applies those with a gain, the best first,
-each scored again after those before it. No proposal is tried twice.
+A round diagnoses the current tree, proposes edits and scores each exactly. It applies those with a gain, the best
+first, and scores each again after those before it. No proposal is tried twice.
 """
 
 import time

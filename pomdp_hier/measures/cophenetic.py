@@ -132,12 +132,14 @@ def cophenetic_correlation(
     """
     if isinstance(X, Hierarchy):
         if not is_one_of(similarity, "cosine"):
-            raise ParameterError(f"similarity: got {brief(similarity)} with another hierarchy, where it has no effect")
+            raise ParameterError(
+                f"similarity: got {brief(similarity)} with a hierarchy as X; expected no similarity. Leave it out."
+            )
         hierarchy = aligned(X, hierarchy, "the cophenetic correlation")
         mine, its = _both_heights(hierarchy, X, heights, other_heights)
         return _correlation(hierarchy, X, mine, its, exact_limit, n_samples, random_state)
     if other_heights is not None:
-        raise ParameterError(f"other_heights: got {brief(other_heights)} with features, where it has no effect")
+        raise ParameterError(f"other_heights: got {brief(other_heights)} with features; expected None. Leave it out.")
     return _with_features(X, hierarchy, similarity, heights)
 
 

@@ -370,7 +370,7 @@ class AlphaVectorPolicy:
         scores = np.where(allowed, self.vectors[:, support] @ weights[support], -np.inf)
         best = int(np.argmax(scores))
         if not np.isfinite(scores[best]):
-            raise ModelError(f"vectors: got {len(scores)}; expected one with a legal action at this belief")
+            raise ModelError(f"vectors: got {len(scores)}; expected at least one whose action is legal at this belief")
         return Decision(compiled.actions[self.actions[best]], value=float(scores[best]))
 
 

@@ -90,7 +90,9 @@ def _corners(problem: POMDP, states: Sequence[Any] | None, between: Sequence[Any
     """Return the two or three beliefs at the ends."""
     if between is not None:
         if states is not None:
-            raise ParameterError("between: got states as well; expected one of them. Leave states out.")
+            raise ParameterError(
+                f"between: got {brief(between)} and states; expected one of the two. Leave states out."
+            )
         return [problem.as_belief(corner) for corner in corner_beliefs(between, problem.states, (2, 3))]
     chosen = tuple(problem.states if states is None else states)
     if len(chosen) not in (2, 3) or len(set(chosen)) != len(chosen):

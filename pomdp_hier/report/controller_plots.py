@@ -49,8 +49,8 @@ def draw_controller(
 
     Args:
         controller: The controller.
-        limit: The largest number of nodes; if the controller has more, the most visited are drawn, and the share of the
-            steps in the others is given.
+        limit: The largest number of nodes. Of a larger controller, the most visited nodes are drawn, and the share of
+            the steps in the others is given.
         name: The function that names states, actions and observations.
         ax: Where to draw; text and boxes shrink until the graph fits. By default a new figure.
 

@@ -4,9 +4,9 @@ A searcher at node p who enters its child c has chosen c among the children of p
 at each node on the way. A click elsewhere in the tree is a return to the lowest common ancestor, followed by the
 choices from there. Returns are not choices.
 
-A leaf cluster that was opened and left is exhausted, and so is a node whose children are all exhausted: the searcher
-knows that the item is not there. Exhausted children are not among the alternatives, and a search that enters one again
-makes no choice there.
+A leaf cluster that was opened and left is exhausted: the searcher knows that the item is not there. So is a node whose
+children are all exhausted. Exhausted children are not among the alternatives, and a search that enters one again makes
+no choice there.
 """
 
 from collections import Counter

@@ -263,9 +263,9 @@ def predicted_and_observed(
     ``"features"``: another child is most similar, but the predicted share is below the interval. They are suggestions,
     not tests.
 
-    The result also has four other figures per item: its HQS value, its search length value, its cosine with the other
-    items of its category, and its silhouette. Each has its rank correlations with the observed shares and with the
-    share of searches that find the item.
+    The result also has four other figures per item: HQS value, search length value, cosine with the other items of its
+    category, and silhouette. Each has its rank correlations with the observed shares and with the share of searches
+    that find the item.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.

@@ -239,10 +239,10 @@ def fit_delta(
 ) -> DeltaFit:
     """Fit the temperature of the guidance to recorded searches, by maximum likelihood of the chosen children.
 
-    With similarities ``s`` of the item to the alternatives at a node of level t, and ``s*`` to the chosen child, a
-    choice adds ``s*/delta_t - log sum exp(s/delta_t)`` to the log likelihood, with ``delta_t = delta * nu**t``. It is
-    concave in 1/delta. This is the likelihood of `pomdp_hier.hqs.calibrate_delta` with the chosen child in place of the
-    correct one: a temperature of searchers, not of a tree.
+    At a node of level t the temperature is ``delta_t = delta * nu**t``. With ``s`` the similarities of the item to the
+    alternatives, and ``s*`` to the chosen child, a choice adds ``s*/delta_t - log sum exp(s/delta_t)`` to the log
+    likelihood, which is concave in 1/delta. This is the likelihood of `pomdp_hier.hqs.calibrate_delta` with the chosen
+    child in place of the correct one: a temperature of searchers, not of a tree.
 
     Choices at nodes outside the item's path count too. Returns to a higher node do not count, and children known to be
     exhausted are not alternatives. A choice where one alternative is the item alone is left out: the similarity of an

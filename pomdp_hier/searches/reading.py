@@ -62,14 +62,15 @@ def read_searches(
     Args:
         source: CSV or other delimited text, its path or open file, a data frame, a dictionary of columns, or rows.
         hierarchy: The tree.
-        columns: The columns by role, such as ``{"item": "target"}``: ``searcher``, ``item``, ``step`` and ``node`` of a
-            long table, ``path``, whose cells are text or lists, and ``search``, for ids of searches where a searcher
-            looks for one item several times. Default: by common names. Without a column of steps, rows are in order.
+        columns: The columns by role, such as ``{"item": "target"}``. A long table has ``searcher``, ``item``, ``step``
+            and ``node``. ``path`` has cells with text or lists. ``search`` has ids of searches, for a searcher with
+            several searches for one item. Default: by common names. Without a column of steps, rows are in order.
         sep: The separator of the nodes in a path (default: the first of ``>``, ``|`` and ``/`` in the column).
         back: The mark, or marks, for one step back.
         start: ``"root"``, or ``"first"`` if the first node of each search was given, and not chosen.
-        links: The nodes that a click can lead to, as a table or pairs of ``from, to``. A node with links offers them in
-            place of its children, and a click is then a choice at each level of the tree, from the root down.
+        links: The nodes that a click can lead to, as a table or pairs of ``from, to``. At a node with links, they
+            replace its children as alternatives. A click is then a choice at each level of the tree, from the root
+            down.
         unknown_items: ``"error"``, or ``"drop"`` to leave out and count searches for items that the tree lacks.
         delimiter: The delimiter of CSV; by default the most frequent of comma, semicolon and tab in the header.
 

@@ -52,8 +52,8 @@ class ComparisonRow:
         verdict: ``"baseline"``, ``"better"``, ``"worse"``, ``"same"`` (equal in every pair) or ``"inconclusive"``.
         mdp_regret: The MDP value minus its value; ``None`` without an MDP value.
         seconds_per_decision: The mean time of one decision; ``None`` where it was not measured.
-        optimality_gap: A lower and an upper bound on the optimal value minus its value: proved where the value is
-            exact, at the confidence level where it was simulated; ``None`` without bounds or without an interval.
+        optimality_gap: A lower and an upper bound on the optimal value minus its value; ``None`` without bounds or
+            without an interval. They are proved if the value is exact, else they hold at the confidence level.
 
     Example:
         >>> table = compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]})

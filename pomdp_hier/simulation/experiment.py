@@ -146,8 +146,8 @@ def run_experiment(
         horizon: The greatest number of actions of a run, for all problems or by the name of the problem.
         bounds: CPU seconds of `solve` per problem, or solutions by the name of the problem, for certified bounds on
             the optimality gap; ``None`` for no bounds.
-        checkpoint: A file of finished episodes, as for `compare_policies`: the same call continues after a killed
-            process, and a call with more problems, policies, seeds or episodes runs only what is new.
+        checkpoint: A file of finished episodes, as for `compare_policies`. The same call continues after a killed
+            process. A call with more problems, policies, seeds or episodes runs only those that the file lacks.
         progress: Whether to show a progress bar of comparisons on standard error.
 
     Raises:

@@ -134,8 +134,8 @@ def simulate(
     """Return the mean return of a policy over simulated episodes.
 
     A rule that stops at a narrow interval stops earlier if it has sampled fewer rare losses. With ``half_width``, the t
-    interval is therefore extended for rare returns (`pomdp_hier._intervals.unseen`) by the range of returns that the
-    environment permits, and is not used before ``min_episodes``.
+    interval is therefore extended for rare returns by the range of returns that the environment permits
+    (`pomdp_hier._intervals.unseen`). It is not used before ``min_episodes``.
 
     Args:
         policy: A `Policy` or a function of the belief. A policy with ``seeded`` gets one stream per episode and makes
@@ -156,9 +156,9 @@ def simulate(
         batch: The number of episodes between two checks.
         n_jobs: The number of processes; -1 for one per CPU. Results do not depend on it. More than one needs joblib,
             and uses the back end of ``joblib.parallel_config``. A policy that samples needs ``seeded``.
-        checkpoint: A file of finished episodes, written every two seconds; the same call continues from it after a
-            killed process, and so does a call with more episodes. One file can hold several policies and problems.
-            It needs joblib, a seed, and ``keep_episodes=0``.
+        checkpoint: A file of finished episodes, written every two seconds. The same call continues from it after a
+            killed process, as does a call with more episodes. One file can hold several policies and problems. It needs
+            joblib, a seed, and ``keep_episodes=0``.
         policy_version: Text that distinguishes versions of the code of a checkpointed policy. It also allows policies
             that cannot be pickled, such as functions inside functions.
         progress: Whether to show a progress bar on standard error; or a tqdm bar to continue.

@@ -155,7 +155,7 @@ TABLE = [
     ("show Z.npy --tree-format newick", "--tree-format: got newick for an array", "--tree-format linkage"),
     ("show Z.npy --tree-format paths", "leave it out", "-tree-format paths"),
     ("show t.parquet --tree-format newick", "--tree-format: got newick for Parquet", "--tree-format parents"),
-    ("compare x.csv - -", "got it for several inputs", "compare x.csv tree.csv tree.csv"),
+    ("compare x.csv - -", "got standard input for several inputs", "compare x.csv tree.csv tree.csv"),
     (
         "misfiled x.csv tree.csv --expected-wrong 10",
         "Pass 0.1 for 10 %",

@@ -119,9 +119,9 @@ def test_a_tree_from_standard_input(files, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("extra", "code", "text"),
     [
-        (["-", "-"], 2, "-: got it for several inputs"),
+        (["-", "-"], 2, "-: got standard input for several inputs"),
         (["clean.json", "--top", "-1"], 2, "--top: got -1"),
-        (["clean.json", "--out", "-", "--json"], 2, "--out: got - with --json"),
+        (["clean.json", "--out", "-", "--json"], 2, "--out: got - and --json"),
         (["clean.json", "--out", "y.npy"], 2, "--out: got y.npy"),
         (["clean.json", "--out", "clean.json", "--force"], 2, "the same file as the input TREE"),
         (["clean.json", "--confidence", "95"], 2, "confidence: got 95"),

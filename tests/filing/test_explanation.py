@@ -125,4 +125,4 @@ def test_the_command_compares_files(tmp_path, monkeypatch, capsys):
     assert [(row["name"], row["similarity"]) for row in rows] == [("good", "cosine"), ("noise", "cosine")]
     assert rows[0]["gain"] == pytest.approx(find_misfiled(GOOD, TREE).gain, abs=1e-12)
     assert main(["features", "-", "good.npy", "noise.npy"]) == 2
-    assert "-: got it beside further inputs" in capsys.readouterr().err
+    assert "-: got standard input as one of several" in capsys.readouterr().err

@@ -287,7 +287,7 @@ def _item_nodes(ids: list[Hashable], has_child: Bools, join: Join) -> list[int]:
         raise HierarchyError(
             Argument("n_items"),
             f": got {join.n_items}, for a tree of {counted(len(ids), 'node')} without items such as {listed(missing)}; "
-            "expected the number of its items. Correct it.",
+            "expected the number of items in the tree. Correct it.",
         )
     return _joined(ids, has_child, list(map(name, range(join.n_items))), join)
 

@@ -41,7 +41,7 @@ def read_children(
     if n_items is None:
         if not flat.size:
             raise HierarchyError(
-                "children: got lists without a node; expected some. Give [[0]] for a tree of one item."
+                "children: got lists without a node; expected at least one. Give [[0]] for a tree of one item."
             )
         n_items = max(np.unique(flat).size + 1 - lengths.size, 0)
     if n_items > flat.size + lengths.size + 1 and not add_root:

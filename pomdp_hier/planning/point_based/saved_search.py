@@ -2,7 +2,7 @@
 
 No number of the file is trusted: bounds are checked by backups that are computed from the problem. A vector must be at
 most the backup of its successors, so that it is at most the value of a controller. A belief point is kept if its value
-is at least its backup by the upper bound of all points; the others are backed up again.
+is at least its backup by the upper bound of all points. The others are backed up again.
 """
 
 import json

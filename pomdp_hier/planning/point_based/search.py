@@ -103,7 +103,7 @@ def _cover_infinite(stage: Stage, support: Support) -> None:
         if len(queue) > _MOST_SETS:
             raise PlanningError(
                 f"legal_actions: got more than {_MOST_SETS:,} sets of possible states under the first legal actions; "
-                "expected fewer. Make an action legal in every state, or set legal_by='observation'."
+                "expected at most that. Make an action legal in every state, or set legal_by='observation'."
             )
     after = np.zeros((len(queue), model.n_observations), dtype=np.int64)
     for i, rows in enumerate(following):

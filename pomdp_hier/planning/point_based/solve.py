@@ -110,7 +110,7 @@ def solve(
     require_problem(problem, "solve")
     _check(horizon, precision, time_limit, memory_limit, max_trials, engine, progress)
     if resume is not None and checkpoint is not None:
-        raise ParameterError("resume: got a solution with a checkpoint; expected one of them. Leave out resume.")
+        raise ParameterError("resume: got a solution and a checkpoint; expected only one of the two. Leave out resume.")
     began = time.process_time()
     start = problem.initial_belief if belief is None else problem.as_belief(belief)
     compiled = problem.compiled
