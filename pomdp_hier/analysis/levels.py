@@ -42,7 +42,7 @@ _CUTS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LevelScores:
     """Scores of a tree with fewer levels.
 
@@ -64,6 +64,10 @@ class LevelScores:
     differences: tuple[PairedDifference, ...] = field(repr=False)
     trees: tuple[Hierarchy, ...] = field(repr=False)
     lengths: tuple[float, float] | None = None
+
+    def __repr__(self) -> str:
+        shown = (f"{kept}: {score:z.4f}" for kept, score in zip(self.n_levels, self.scores, strict=True))
+        return f"LevelScores(score by number of levels {{{', '.join(shown)}}}, removed from the {self.remove_from})"
 
     @property
     def scores(self) -> tuple[float, ...]:

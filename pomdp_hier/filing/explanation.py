@@ -70,6 +70,9 @@ class FeatureComparison:
     rows: tuple[FeatureFit, ...]
     confidence: float
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one dictionary per row, with its verdict."""
         return [asdict(row) | {"verdict": row.verdict} for row in self.rows]

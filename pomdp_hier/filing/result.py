@@ -40,7 +40,7 @@ def check_share(name: str, value: Any) -> None:
         raise ParameterError(Argument(name), f": got {brief(value)}; expected a number in [0, 1). Pass 0.1 for 10 %.")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MisfiledItems:
     """The items that are probably in the wrong place, and their most probable homes.
 
@@ -95,6 +95,11 @@ class MisfiledItems:
     twins: tuple[tuple[int, int], ...] = ()
     log_gains: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
     ranks: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+
+    def __repr__(self) -> str:
+        n, likely = len(self.probabilities), int((np.nan_to_num(self.probabilities) >= _LIKELY).sum())
+        fit = f"AUC {self.auc:z.3f}, gain {self.gain:z.3g} nats"
+        return f"MisfiledItems({likely} of {counted(n, 'item')} with P of at least {_LIKELY}, {fit}, {self.status!r})"
 
     def select(self, expected_wrong: float = 0.1, *, target: bool = True) -> Ints:
         """Return the longest initial part of `order` whose expected share of errors is at most the given one.

@@ -109,6 +109,12 @@ class ItemScores:
         reach = f"[{low:z.4f}, {high:z.4f}], {self.n_sampled} of {self.n_items} items"
         return f"{type(self).__name__}(score={self.score:z.6f} {reach})"
 
+    def __str__(self) -> str:
+        """Return score, interval and the settings of the searcher."""
+        names = ("delta", "nu", "similarity", "policy", "label_cost")
+        settings = [f"{name} {self.config[name]}" for name in names if name in self.config]
+        return ", ".join([repr(self), *settings])
+
     def _weight_lines(self) -> list[str]:
         if self.sample_weight is None:
             return []

@@ -11,6 +11,7 @@ from pomdp_hier import (
     compare_policies,
     diagnose,
     evaluate,
+    find_misfiled,
     improve,
     simulate,
 )
@@ -31,7 +32,7 @@ MONTE_CARLO = {"method": "monte-carlo", "n_episodes": 20, "horizon": 2}
 
 # each result, and what its line holds besides the value
 RESULTS = {
-    "HQSResult": (lambda: evaluate(X, TREE, **DELTA), "score=0.930983"),
+    "HQSResult": (lambda: evaluate(X, TREE, **DELTA), "score=0.930983, 45 items), delta 0.05"),
     "a sample": (lambda: evaluate(X, TREE, sample_size=20, random_state=1, **DELTA), "score=0.930956 [0."),
     "Appraisal": (lambda: appraise(X, TREE, n_shuffles=2, **DELTA), "score=0.930983"),
     "Appraisal of a sample": (
@@ -42,7 +43,8 @@ RESULTS = {
     "Comparison": (lambda: compare(X, {"a": TREE, "b": OTHER}, measures=False, **DELTA), "'a' - 'b' +0."),
     "Improvement": (lambda: improve(X, OTHER, max_edits=1, delta=0.02), "held out +0."),
     "DeltaSweep": (lambda: delta_sweep(X, TREE, n_shuffles=2), "13 deltas from 0.001 to 1"),
-    "LevelScores": (lambda: score_by_levels(X, TREE, **DELTA), "n_levels="),
+    "LevelScores": (lambda: score_by_levels(X, TREE, **DELTA), "{2: 0.9310, 1: 0.7697"),
+    "MisfiledItems": (lambda: find_misfiled(X, TREE), "of 45 items with P"),
     "BestCut": (lambda: best_cut(X, TREE, **DELTA), "score=0.93"),
     "Calibration": (lambda: calibrate_delta(X, TREE), "delta="),
     "HQSScorer": (lambda: hqs_scorer(**DELTA), "0.05"),

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from pomdp_hier._arguments import check_integer, unexpected
 from pomdp_hier._arrays import Floats
+from pomdp_hier._text import counted
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.planning.alpha_vectors import LeafVectors
 from pomdp_hier.planning.controllers.controller import FiniteStateController
@@ -328,6 +329,15 @@ class Solution:
 
     def __repr__(self) -> str:
         return f"Solution(lower={self.lower:.6g}, upper={self.upper:.6g}, status={self.status!r})"
+
+    def __str__(self) -> str:
+        """Return the bounds, why the search ended, and the problem's horizon and discount."""
+        ends = "an infinite horizon" if self.horizon is None else counted(self.horizon, "action")
+        seconds = self.history[-1].seconds if self.history else 0.0
+        return (
+            f"optimal value in [{self.lower:z.6g}, {self.upper:z.6g}], {self.status} after {seconds:z.3g} CPU s, over "
+            f"{ends} at discount {self.problem.discount}"
+        )
 
 
 class SolutionPolicy(AgentPlanner):
