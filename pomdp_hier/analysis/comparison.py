@@ -511,6 +511,7 @@ def compare_search_policies(
                 "half_width."
             )
         tested = _held_out(held_out, hierarchy.n_items)
+        _weights_of(prepared, tested)
     for name, candidates in searched.items():
         if isinstance(candidates, list | tuple):
             searched[name], record[f"chosen {name}"] = _chosen(name, candidates, prepared, run, tested)
@@ -568,7 +569,12 @@ def _held_out(held_out: Any, n_items: int) -> Ints:
 
 
 def _weights_of(prepared: Prepared, items: Ints) -> Floats | None:
-    return None if prepared.weights is None else prepared.weights[items]
+    weights = None if prepared.weights is None else prepared.weights[items]
+    if weights is not None and not weights.any():
+        raise ParameterError(
+            f"held_out: got {counted(len(items), 'item')} of weight 0 on one side; expected a weight above 0 on each."
+        )
+    return weights
 
 
 def _chosen(name: str, candidates: Sequence[Any], prepared: Prepared, run: Run, tested: Ints | None) -> tuple[Any, int]:

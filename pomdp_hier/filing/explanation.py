@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pomdp_hier._arguments import check_choice, check_level
+from pomdp_hier._arguments import check_choice, check_level, numbered
 from pomdp_hier._intervals import mean_interval
 from pomdp_hier._text import brief, counted
 from pomdp_hier.errors import ParameterError
@@ -153,11 +153,11 @@ def compare_features(
         check_choice("similarities", similarity, SIMILARITIES)
     check_level("confidence", confidence)
     found = {}
-    for name, X in features.items():
+    for name, X in numbered(features.items()).items():
         table = item_features(X, hierarchy, "cosine").table
         for similarity in similarities:
             rows = table if similarity == "cosine" else by_distance(table)
-            found[str(name), similarity] = find_misfiled(rows, hierarchy, progress=progress)
+            found[name, similarity] = find_misfiled(rows, hierarchy, progress=progress)
     told = {key: np.nan_to_num(one.log_gains) for key, one in found.items()}
     best = max(told, key=lambda key: float(told[key].mean()))
     fits = []

@@ -250,7 +250,7 @@ def read_settings(given: Mapping[str, Any], **refused: str) -> Request:
     unknown = [name for name in given if name != "sample_weight" and not any(name in names for names in known)]
     if unknown:
         names = [*(field.name for kind in kinds for field in fields(kind)), "sample_weight"]
-        expected = ", ".join(name for name in names if name not in refused)
+        expected = ", ".join(name for name in dict.fromkeys(names) if name not in refused)
         raise ParameterError(f"{unknown[0]}: got an unknown setting; expected one of {expected}.")
     parts = [{name: value for name, value in given.items() if name in names} for names in known]
     return Request(Settings(**parts[0]), Run(**parts[1]), Sampling(**parts[2]), given.get("sample_weight"))

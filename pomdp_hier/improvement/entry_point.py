@@ -228,7 +228,7 @@ def _limits(
     if unknown or not wanted:
         raise ParameterError(
             Argument("kinds"),
-            f": got {listed(unknown or wanted)}; expected one or more of {listed(KINDS, limit=len(KINDS))}.",
+            f": got {listed(unknown or wanted) or 'none'}; expected one or more of {listed(KINDS, limit=len(KINDS))}.",
         )
     nodes = {_node(tree, label) for label in as_ids("fixed", fixed)}
     for level in as_ids("fixed_levels", fixed_levels):

@@ -54,8 +54,9 @@ def place_of(tree: Hierarchy, node: Hashable, level: int | None, max_children: i
     inside &= (tree.starts >= tree.starts[top]) & (tree.starts + tree.sizes <= tree.starts[top] + tree.sizes[top])
     inside &= tree.levels > tree.levels[top]
     deepest = int(tree.levels[inside].max(initial=tree.levels[top]))
-    if level is None:
-        level = deepest
+    if level is None and deepest == tree.levels[top]:
+        raise unexpected("node", "the root" if node is None else node, "a node with levels of clusters below it")
+    level = deepest if level is None else level
     check_integer("level", level, int(tree.levels[top]) + 1, max(deepest, int(tree.levels[top]) + 1))
     headings = np.flatnonzero(inside & ((tree.levels == level) | (tree.is_leaf & (tree.levels < level))))
     if not 3 <= len(headings) <= _MOST_HEADINGS:

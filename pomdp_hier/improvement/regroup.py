@@ -18,6 +18,7 @@ from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import counted, listed
 from pomdp_hier.features.items import ItemFeatures
 from pomdp_hier.features.similarity import Precomputed, as_similarity
+from pomdp_hier.hierarchy.arrays import is_row
 from pomdp_hier.hierarchy.node_names import NodeNames
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import Prepared, opened
@@ -212,6 +213,7 @@ def regroup(
     check_label_cost(label_cost)
     check_level("confidence", confidence)
     check_integer("folds", folds)
+    check_integer("random_state", random_state)
     if folds == 1:
         raise unexpected("folds", folds, "0 for none, or at least 2")
     if not (is_real(tolerance) and 0 <= tolerance < 1):
@@ -325,7 +327,7 @@ class Judge:
 
 def _check_terms(terms: Any, prepared: Prepared) -> None:
     n_columns = cast(ItemFeatures, prepared.features).table.shape[1]
-    if terms is not None and (isinstance(terms, str) or len(terms) != n_columns):
+    if terms is not None and not (is_row(terms) and len(terms) == n_columns):
         raise unexpected("terms", terms, f"the names of {n_columns} columns")
 
 

@@ -11,6 +11,7 @@ from pomdp_hier._arguments import check_integer
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._text import brief, counted
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
+from pomdp_hier.hierarchy.arrays import is_row
 from pomdp_hier.planning.alpha_vectors import best_regions, envelope
 from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.planning.point_based.solution import Solution, SolutionPolicy
@@ -114,7 +115,7 @@ def corner_beliefs(between: Any, states: Sequence[Any], counts: tuple[int, ...])
         [Belief({'a': 1}), Belief({'a': 0.5, 'b': 0.5})]
     """
     expected = " or ".join(map(str, counts)) + f" different beliefs over {counted(len(states), 'state')}"
-    given = list(between) if isinstance(between, Sequence) and not isinstance(between, str) else None
+    given = list(between) if is_row(between) else None
     if given is None or len(given) not in counts:
         raise ParameterError(f"between: got {brief(between)}; expected {expected}. Pass between=(belief, belief).")
     corners = []

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer, check_kind
+from pomdp_hier._arguments import check_integer, check_kind, unexpected
 from pomdp_hier._arrays import Floats
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.arrays import is_row
 from pomdp_hier.planning.alpha_vectors import envelope
 from pomdp_hier.planning.value_iteration import FiniteHorizonSolution
 from pomdp_hier.pomdp.belief import Belief, as_belief
@@ -209,6 +210,11 @@ def draw_alpha_vectors(
     """
     array = _vectors(vectors)
     size = array.shape[1]
+    for name, given in (("actions", actions), ("states", states)):
+        if given is not None and not (is_row(given) or isinstance(given, str)):
+            raise unexpected(name, given, "a list of names, or None")
+    if states is not None and not _are_distinct(states):
+        raise unexpected("states", states, "distinct names")
     if actions is not None and len(actions) != len(array):
         raise ParameterError(f"actions: got {len(actions)}; expected {len(array)}, one per vector")
     if states is not None and len(states) != size:
@@ -247,6 +253,13 @@ def draw_alpha_vectors(
     ax.set(xlabel=line_label(corners), ylabel="value")
     ax.legend(frameon=False, title="action" if actions is not None else None)
     return ax
+
+
+def _are_distinct(names: Sequence[Any]) -> bool:
+    try:
+        return len(set(names)) == len(names)
+    except TypeError:  # not hashable
+        return False
 
 
 def _vectors(vectors: Any) -> Floats:

@@ -1,6 +1,7 @@
 """A page on the three-node problem with sliders, in one HTML file that runs without Python."""
 
 import os
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -18,6 +19,7 @@ _SLIDERS = {
     "belief": ("b", "b: the belief that the item is in the catalogue"),
 }
 _MOST_DIGITS = 10**9
+_HUGE_EXPONENT = re.compile(r"[eE][+-]?[\d_]{3,}")  # whose digits would fill the memory
 
 
 def write_teaching_page(
@@ -70,7 +72,8 @@ def write_teaching_page(
 def _share(name: str, value: Any) -> Fraction:
     """Return the number as a fraction; a float as the decimal that it is written as."""
     try:
-        share = Fraction(value if isinstance(value, (int, Fraction)) else str(value))
+        text = str(value)
+        share = Fraction(-1 if _HUGE_EXPONENT.search(text) else value if isinstance(value, (int, Fraction)) else text)
     except (ValueError, ZeroDivisionError):
         share = Fraction(-1)
     if not 0 <= share <= 1 or share.denominator >= _MOST_DIGITS or isinstance(value, bool):

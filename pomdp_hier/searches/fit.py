@@ -427,6 +427,8 @@ class _Slopes:
         at_bound: str,
         bounds: tuple[float, float],
     ) -> None:
+        self._bounds = bounds
+
         def of_items(log_beta: float) -> Floats:
             slopes = likelihood.slopes(math.exp(-log_beta))
             sums: Floats = np.bincount(owner, weights=slopes, minlength=n_items).astype(np.float64)
@@ -460,4 +462,5 @@ class _Slopes:
         share = np.divide(rise, span, out=np.zeros_like(rise), where=(span > 0) & (rise > 0))
         share = np.where(above.all(axis=1), 1.0, share)
         log_beta = self._log_beta[before] + share * (self._log_beta[behind] - self._log_beta[before])
-        return np.where(weights @ self._numbers > 0, np.exp(-log_beta), np.nan).astype(np.float64)
+        deltas = np.clip(np.exp(-log_beta), *self._bounds)  # which rounding would pass
+        return np.where(weights @ self._numbers > 0, deltas, np.nan).astype(np.float64)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pomdp_hier import evaluate
+from pomdp_hier import Hierarchy, evaluate
 from pomdp_hier.analysis import compare_search_policies
 from pomdp_hier.errors import ParameterError
 from tests.planted import clean_case
@@ -57,3 +57,11 @@ def test_candidates_need_items_that_had_no_part():
             compare_search_policies(X, TREE, given, delta=0.3)
     with pytest.raises(ParameterError, match="with a sample"):
         compare_search_policies(X, TREE, ["one-step"], held_out=0.5, sample_size=12, delta=0.3)
+
+
+@pytest.mark.parametrize(("held_out", "weights"), [([0], [0, 1, 1, 1]), ([3], [0, 0, 0, 1])])
+def test_each_side_needs_a_weight(held_out, weights):
+    tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    policies = {"chosen": ["one-step", "descend"]}
+    with pytest.raises(ParameterError, match="held_out"):
+        compare_search_policies(np.eye(4) + 0.1, tree, policies, held_out=held_out, sample_weight=weights)

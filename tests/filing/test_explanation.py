@@ -126,3 +126,9 @@ def test_the_command_compares_files(tmp_path, monkeypatch, capsys):
     assert rows[0]["gain"] == pytest.approx(find_misfiled(GOOD, TREE).gain, abs=1e-12)
     assert main(["features", "-", "good.npy", "noise.npy"]) == 2
     assert "-: got standard input as one of several" in capsys.readouterr().err
+
+
+def test_features_whose_names_look_alike_have_a_row_each():
+    tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    found = compare_features({1: np.eye(4), "1": np.ones((4, 2))}, tree)
+    assert sorted(row.name for row in found.rows) == ["1", "1 (2)"]

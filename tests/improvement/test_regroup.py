@@ -239,3 +239,18 @@ def test_a_node_that_does_not_exist():
 def test_too_few_headings():
     with pytest.raises(ParameterError, match="headings"):
         regroup([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], Hierarchy.from_labels([0, 0, 1, 1]))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("random_state", "a"), ("random_state", -1), ("random_state", 1.5), ("random_state", None), ("terms", 5)],
+)
+def test_seeds_and_terms_of_another_type(name, value):
+    X, tree = catalogue(np.random.default_rng(0), mixed=False)
+    with pytest.raises(ParameterError, match=name):
+        regroup(X, tree, **{name: value})
+
+
+def test_a_tree_without_levels_is_named():
+    with pytest.raises(ParameterError, match="node: got 'the root'"):
+        regroup(np.eye(8), Hierarchy.from_children([list(range(8))], 8))

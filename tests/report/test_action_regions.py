@@ -330,3 +330,16 @@ def test_backups_show_as_many_vectors_as_each_stage_has():
 def test_error_for_backups_of_other_than_two_states(plan, steps, told):
     with pytest.raises(ParameterError, match=told):
         draw_backups(plan, steps=steps)
+
+
+def test_an_array_is_a_line_of_beliefs():
+    ax = draw_alpha_vectors([[1, 0, 0], [0, 1, 1]], states="abc", between=np.array([[1, 0, 0], [0, 0.5, 0.5]]))
+    assert ax.get_xlabel() == "from a: 1 to b: .5, c: .5"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("actions", 5), ("actions", iter("ab")), ("states", [["a"], ["b"]]), ("states", "aa")]
+)
+def test_names_of_vectors_that_are_not_a_list(name, value):
+    with pytest.raises(ParameterError, match=name):
+        draw_alpha_vectors([[1, 0], [0, 1]], **{name: value})

@@ -178,3 +178,9 @@ def test_a_page_is_not_replaced_unasked(tmp_path):
     with pytest.raises(PomdpHierError, match="exists already"):
         write_teaching_page(tmp_path / "a.html")
     write_teaching_page(tmp_path / "a.html", replace=True)
+
+
+@pytest.mark.parametrize("huge", ["1e-99999999", "1E-0_99999999", "1e99999999"])
+def test_a_huge_exponent_is_not_computed(huge):
+    with pytest.raises(ParameterError, match="eta"):
+        write_teaching_page(eta=huge)

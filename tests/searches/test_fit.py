@@ -199,3 +199,10 @@ def test_intervals_cover_the_temperatures_of_the_levels():
     spread = np.std(logs, axis=0, ddof=1)
     assert np.all(np.abs(np.mean(logs, axis=0)) < 0.25 * spread)
     assert np.all(hits >= 181)  # 95 %: below 181 of 200 with probability .004
+
+
+def test_an_interval_at_a_bound_is_the_bound():
+    tree = Hierarchy.from_children([[0, 1, 2], [3, 4], [5, 6, 7], [8, 9], [10, 11]], 8)
+    clicks = [(k, k % 8, 1, int(tree.children(tree.root)[k % 2])) for k in range(24)]
+    fit = fit_delta(np.random.default_rng(0).random((8, 3)), tree, read_searches(clicks, tree), n_bootstrap=20)
+    assert (fit.delta, *fit.interval) == (10, 10, 10)
