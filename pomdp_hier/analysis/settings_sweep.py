@@ -231,8 +231,8 @@ def hqs_scorer(*, cut: bool = True, **settings: Any) -> HQSScorer:
     It scores models with ``children_`` (AgglomerativeClustering), with a ``hierarchy_``, HDBSCAN models, and pipelines
     that end in one. A tree has only the items of its fit, so each fold must be the whole set.
 
-    With ``cut=True``, a search over ``linkage`` alone is biased: each linkage is cut at the same ``n_clusters``, above
-    which single linkage has a deep chain of merges and Ward a balanced tree. Search ``n_clusters`` too, or use
+    With ``cut=True``, a search over ``linkage`` alone is biased, since each linkage is cut at the same ``n_clusters``.
+    Above the cut, single linkage has a deep chain of merges and Ward a balanced tree. Search ``n_clusters`` too, or use
     ``cut=False``, or the best cut of each (`best_cut`).
 
     Args:

@@ -67,8 +67,8 @@ def evaluate_distributed(
 ) -> HQSResult:
     """Return the Hierarchy Quality for Search, computed by the workers of a Dask cluster.
 
-    The values are those of :func:`~pomdp_hier.hqs.score.evaluate` to 1e-12, for any number of workers and without any,
-    and for partitions of any size; with numba they are bit-for-bit identical.
+    The values are those of :func:`~pomdp_hier.hqs.score.evaluate` to 1e-12, for any number of workers, for none, and
+    for partitions of any size. With numba they are bit-for-bit identical.
 
     Args:
         X: Dense features ``[N, D]`` as a Dask array, or the path of a Parquet file or folder, a ``.npy`` file or

@@ -56,9 +56,9 @@ class IdMatch:
 def match_ids(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], sep: str | None = None) -> IdMatch:
     """Return the feature row of each item by its id, and all missing, surplus and duplicate ids.
 
-    Ids match if they are equal. If all ids of one side are text, as in a text file, the ids of the other side are
-    compared as text, so that item ``7`` finds row ``"7"``. Items that are paths are found by their last name if these
-    are distinct, else by the whole path, such as ``"land > ant"``.
+    Ids match if they are equal. If all ids of one side are text, as in a text file, those of the other side are
+    compared as text: item ``7`` matches row ``"7"``. Items that are paths are found by their last name if these are
+    distinct, else by the whole path, such as ``"land > ant"``.
 
     Args:
         row_ids: The id of each feature row.

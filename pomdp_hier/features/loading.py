@@ -48,10 +48,10 @@ def load_features(
     """Return the features in a ``.npz`` (sparse or dense), ``.npy``, delimited text, Parquet or Excel file.
 
     Each of them may be compressed with gzip. A sparse ``.npz`` of ``scipy.sparse.save_npz`` is returned as CSR. In a
-    dense one the array is ``key``, or ``X``, or the only one. Delimited text (comma, tab or semicolon) has a
-    header; every column is numeric except the id column: ``id_column``, or else the first if it is called ``id``,
-    ``item`` or ``item_id``. The same holds for the columns of a Parquet file (extra ``frames``) and of a sheet of a
-    workbook (``.xlsx``, extra ``excel``): the first one, or that behind a ``#``, as in ``shop.xlsx#Features``.
+    dense one the array is ``key``, or ``X``, or the only one. Delimited text (comma, tab or semicolon) has a header;
+    every column is numeric except the id column: ``id_column``, or else the first if it is called ``id``, ``item`` or
+    ``item_id``. The same holds for the columns of a Parquet file (extra ``frames``) and of a workbook (``.xlsx``, extra
+    ``excel``). The first sheet of a workbook is read, or the one named after a ``#``, as in ``shop.xlsx#Features``.
 
     A table may also contain text or, in Parquet, vectors: see ``text`` and ``embedding``. For a data frame in memory
     see `pomdp_hier.features.read_frame`.
@@ -72,8 +72,8 @@ def load_features(
         FeatureError: The file cannot be read, is truncated, is not a feature file, does not contain a numeric matrix,
             or declares a size above ``memory``.
         ParameterError: Both ``text`` and ``embedding`` are given, or an argument without effect on this kind of file.
-        MissingExtraError: The file is Parquet and the extra ``frames`` is not installed, or a workbook and ``excel``
-            is not, or ``text`` is given and the extra ``text`` is not.
+        MissingExtraError: An extra is not installed: ``frames`` for Parquet, ``excel`` for a workbook, or ``text`` if
+            text is given.
 
     Example:
         >>> import tempfile

@@ -28,8 +28,8 @@ def row_pieces(n_rows: int, row_bytes: int) -> list[tuple[int, int]]:
 def require_whole(table: Features) -> None:
     """Raise if the file of a memory map was truncated, as reading it would end the process.
 
-    Asked before each piece that is read. A file that is cut within those milliseconds still ends the process; so write
-    features to a new file, and leave the one that is being read alone.
+    Asked before each piece that is read. A file that is truncated within those milliseconds still ends the process.
+    Write features to a new file, and do not change the one that is being read.
 
     Args:
         table: A memory map, any view of one, or a table that lies in memory.

@@ -134,7 +134,7 @@ def evaluate(
 
     Raises:
         FeatureError: The features are unusable.
-        ParameterError: A setting is out of range, or has no effect with this engine; an item is unknown; or weights are
+        ParameterError: A setting is out of range or has no effect with this engine, an item is unknown, or weights are
             not one finite number of at least 0 per item.
         CheckpointError: The checkpoint belongs to other data or settings, is damaged, or is in use.
         MissingExtraError: The engine, the processes or the checkpoint need a package that is not installed.

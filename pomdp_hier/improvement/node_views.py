@@ -43,18 +43,20 @@ def check_policy(prepared: Prepared, run: Run | None = None) -> Rule:
 
 @dataclass(frozen=True, eq=False)
 class NodeView:
-    """A node as seen by the searchers for its items.
+    """A node in the searches for its items.
+
+    ``W`` is one plus the value of the search for an item that continues from a node.
 
     Attributes:
-        members: Its items, ascending ``[m]``.
-        children: Its children ``[k]``; none for a leaf cluster.
+        members: The items below the node, ascending ``[m]``.
+        children: The children of the node ``[k]``; none for a leaf cluster.
         own: The position of the child with the item ``[m]``.
-        table: The similarities ``[k, m]``.
+        table: The similarity of each item to each child ``[k, m]``.
         share: The guidance to that child ``[m]``.
         goes: Whether the search descends ``[m]``.
         below: ``W`` of that child ``[m]``.
-        stop_value: ``r + 1``.
-        value: ``W`` ``[m]``.
+        stop_value: ``W`` of a stop at the node, its reward plus one.
+        value: ``W`` of the node ``[m]``.
     """
 
     members: Ints

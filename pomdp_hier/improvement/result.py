@@ -108,7 +108,7 @@ class Edit:
 
     @property
     def support(self) -> str:
-        """What supports the edit, or why it is not sound, as text."""
+        """The evidence for the edit, or the reason why it is not sound, as text."""
         low, high = self.held_out.interval
         parts = []
         if not math.isnan(self.probability):

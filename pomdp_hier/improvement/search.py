@@ -79,12 +79,12 @@ class OutOfTimeError(Exception):
 
 @dataclass(eq=False)
 class Editor:
-    """A scored draft under edits within limits: none gives a node a new parent twice.
+    """An edited tree with its score, under edits within limits; no node gets a new parent twice.
 
     Attributes:
         prepared: Features, tree and settings.
-        limits: What may change.
-        advance: Called once per trial.
+        limits: The limits of the edits.
+        advance: A function that is called once per trial.
         exact: Whether rounding is removed after each edit.
         made: The applied edits.
     """

@@ -311,11 +311,11 @@ def triplet_distance(
 ) -> TripletDistance:
     """Return the triplet distance: the share of item triplets that the trees resolve differently.
 
-    A tree resolves a triplet as ab|c if the lowest common ancestor (LCA) of a and b is below that with c, or leaves it
-    unresolved. With u and v the LCAs of a and b, both trees have ab|c for the ``N - |u| - |v| + I[u, v]`` items c
-    outside both. A triplet is unresolved in both if its items are below three children of one u and of one v. All
-    triplets are counted in exact integer arithmetic, from the number ``I[a, b]`` of items that two nodes share. Beyond
-    ``exact_limit`` such pairs of nodes, triplets are sampled.
+    A tree resolves a triplet as ab|c if the lowest common ancestor (LCA) of a and b is below that with c. Otherwise it
+    leaves the triplet unresolved. With u and v the LCAs of a and b, both trees have ab|c for the
+    ``N - |u| - |v| + I[u, v]`` items c outside both. A triplet is unresolved in both if its items are below three
+    children of one u and of one v. All triplets are counted in exact integer arithmetic, from the number ``I[a, b]`` of
+    items that two nodes share. Beyond ``exact_limit`` such pairs of nodes, triplets are sampled.
 
     Args:
         hierarchy: A hierarchy.

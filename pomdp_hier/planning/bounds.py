@@ -54,8 +54,8 @@ def value_bound(problem: POMDP, kind: Kind, horizon: int | None = None) -> Float
 
     Returns:
         ``B[a, s]``, read at a belief as ``max_a sum_s b(s) B[a, s]`` over legal actions; 0 at terminal states, -inf
-        where an action is not legal. Where a blind action may not be legal after an observation, the infinite-horizon
-        bound continues with the first action that is always legal, and the finite-horizon bound is -inf.
+        where an action is not legal. If a blind action may not be legal after an observation, the finite-horizon bound
+        is -inf. The infinite-horizon bound then continues with the first action that is always legal.
 
     Raises:
         ParameterError: The kind is unknown, the horizon is below 1, or the kind has no finite-horizon bound.

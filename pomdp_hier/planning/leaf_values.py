@@ -1,8 +1,8 @@
 """Leaf values of a depth-limited search.
 
 They are given to `RTBSS` as a name, an `ImmediateValue`, an object with the attribute ``leaf``, or a callable
-``(problem, belief) -> number``. All but callables are maxima of linear functions of the belief,
-``L(b) = max_k sum_s b(s) F[k, s]``, with which bounds and the search on arrays work (`LeafVectors`).
+``(problem, belief) -> number``. All except callables are maxima of linear functions of the belief,
+``L(b) = max_k sum_s b(s) F[k, s]``. Bounds and the search on arrays use this form (`LeafVectors`).
 """
 
 import weakref

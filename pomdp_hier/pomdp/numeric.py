@@ -167,8 +167,8 @@ _FACTORED = 200  # the largest number of operations for which an expression is f
 def simplified(value: Number) -> Number:
     """Return the simplified expression, 0 if it vanishes and factored if it is short; numbers unchanged.
 
-    A quotient of polynomials is put in lowest terms, in time that grows with its terms; of other expressions, and of
-    those with floats, sympy looks for a short form, which takes longer.
+    A quotient of polynomials is put in lowest terms, in time that grows with its terms. For other expressions, and
+    those with floats, sympy searches for a short form, which takes longer.
 
     Example:
         >>> simplified(0.5)

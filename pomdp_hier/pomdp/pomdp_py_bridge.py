@@ -100,8 +100,8 @@ class _AgentReward(RewardModel):
 class HistoryPolicy(pomdp_py.RolloutPolicy):
     """Legal actions by history and a uniformly random rollout, for pomdp-py's planners.
 
-    Where legal actions differ, they are those of the exact belief after the history; in a rollout, which has no search
-    node, those of the sampled state. A terminal belief has one action, so that no action set is empty.
+    Where legal actions differ, they are those of the exact belief after the history. A rollout has no search node, so
+    that they are those of its sampled state. A terminal belief has one action, so that no action set is empty.
 
     Args:
         problem: The problem.

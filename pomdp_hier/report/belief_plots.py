@@ -188,8 +188,8 @@ def draw_alpha_vectors(
             not legal on the line is left out.
         actions: ``[K]``, the action of each vector; where given, the envelope is coloured and named by them.
         states: The names of the states, in the order of the columns.
-        between: The two beliefs at the ends of the line, as beliefs over ``states`` or as S probabilities; by default
-            the two states of a problem with two.
+        between: The two beliefs at the ends of the line, as beliefs over ``states`` or as S probabilities. The default,
+            for a problem with two states, is these states.
         ax: Where to draw; a new figure by default.
 
     Raises:

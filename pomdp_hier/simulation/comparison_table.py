@@ -99,8 +99,8 @@ class PolicyComparison:
         confidence: The confidence level of the intervals.
         traces: The `Visit` or `Episode` records of each policy, if requested.
         error: The truncation error of a value; intervals contain it.
-        rarest: The greatest probability of an event that the values may lack and the intervals do not allow for; 0
-            where values are exact or intervals allow for rare events.
+        rarest: The greatest probability of a rare event that the sample may lack and the intervals do not allow for. It
+            is 0 for exact values, and for intervals that allow for rare events.
         optimum: A lower and an upper bound on the optimal value, if a solution was given.
         failed: The error of each policy that has no row.
         record: The settings and versions of the comparison.

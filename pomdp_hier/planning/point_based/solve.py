@@ -76,24 +76,24 @@ def solve(
         horizon: The number of actions; ``None`` for an infinite horizon.
         precision: The gap between the bounds at which to stop, in the unit of rewards. A precision below the spacing of
             floats near the values cannot be reached; the search then stops at a relative gap of 1e-9.
-        time_limit: CPU seconds of this process, from the call on. Whatever is being computed is left then, with the
-            bounds so far; the last evaluation of the controller may take a twentieth more, or a tenth of a second. The
-            arrays of the model are made before.
+        time_limit: CPU seconds of this process, from the call on; then the search stops with its current bounds. The
+            last evaluation of the controller may take another 5 %, or 0.1 s. The arrays of the model are made before
+            the limit is checked.
         memory_limit: The largest memory of the search, in bytes.
         max_trials: The largest number of searches from the start belief.
         engine: ``"numba"`` for compiled inner loops, ``"numpy"``, or ``"auto"``: numba where it is installed and pays,
             compilation included. Both give the same bounds up to rounding.
         resume: A solution of the same problem, horizon and start, whose search is continued; it is not changed.
-        checkpoint: A file to which the search is written from time to time and at its end, and from which the same
-            call continues, after a killed process as well. Its numbers are checked against the problem, so that a
-            file from a stranger gives no false bound. `Solution.save` writes one, and ``max_trials=0`` reads it alone.
+        checkpoint: A file to which the search is written at intervals and at its end. The same call continues from it,
+            also after a killed process. Its numbers are checked against the problem, so that an untrusted file cannot
+            cause a false bound. `Solution.save` writes one, and ``max_trials=0`` reads it alone.
         progress: Whether to show a progress bar with both bounds on standard error.
 
     Raises:
         ParameterError: An argument is out of range, or a solution to resume is of another problem.
         CheckpointError: The file is of another problem, horizon or start, is damaged, or is in use.
-        ModelError: The problem cannot be bounded: values may grow without bound, legal actions depend on the belief,
-            a number is not finite, floats cannot hold its values, or no action is legal at a reachable belief.
+        ModelError: The problem cannot be bounded. Values may grow without bound, legal actions depend on the belief, a
+            number is not finite or too large for floats, or a reachable belief has no legal action.
         PlanningError: The start belief is terminal.
         MissingExtraError: The engine is ``"numba"``, which is not installed.
 

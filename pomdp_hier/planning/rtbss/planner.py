@@ -143,8 +143,8 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         convex: Whether a callable ``leaf_value`` is convex in the belief: ``L(b) <= sum_s b(s) L(e_s)``, where ``e_s``
             is certain of ``s``. Pruning then stays on.
         tie_tolerance: Values this close to the best count as tied; 0 compares exactly.
-        merge_tolerance: Beliefs with the same depth to go, support and legal actions are expanded once if all
-            probabilities agree to this tolerance; 0 means equal beliefs only, ``None`` switches merging off.
+        merge_tolerance: The tolerance within which two beliefs are equal and expanded once, if depth to go, support and
+            legal actions agree too. 0 merges equal beliefs only, ``None`` merges none.
         problem: The problem that `plan` solves in pomdp-py's loop; by default that of the agent's models, with the
             agent's discount, or 1.
 
