@@ -49,7 +49,7 @@ def _configure_score(parser: argparse.ArgumentParser) -> None:
         const="",
         metavar="ADDRESS",
         help="score on the workers of this Dask scheduler, or of a local one with one process per CPU; FEATURES is a "
-        ".npy or .parquet file, or a folder of them, that every worker sees; write it as --dask=ADDRESS or last",
+        ".npy, .npz or .parquet file, or a folder of them, that every worker sees; write it as --dask=ADDRESS or last",
     )
     inputs.add_count(parser, "--top", "list the N worst and the N best items", 5)
     beside = "compare the score with N trees with shuffled items, the hindsight value and no tree"
@@ -177,7 +177,8 @@ def _check_usage(options: argparse.Namespace) -> None:
     if options.dask is not None:
         if options.features == "-":
             raise ParameterError(
-                "FEATURES: got -; expected a path that every worker sees, with --dask. Give a .npy or Parquet file."
+                "FEATURES: got -; expected a path that every worker sees, with --dask. Give a file, or a "
+                "folder of files."
             )
         of_features = (name for name in inputs.OF_FEATURES if name not in ("id_column", "weights"))
         others = ("sample_size", "half_width", "sampling", "seed", "shuffles")

@@ -23,7 +23,8 @@ from pomdp_hier._imports import from_extra
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief
 from pomdp_hier.distributed import work
-from pomdp_hier.distributed.sources import Chunk, Cut, Source, TreePart, as_source
+from pomdp_hier.distributed.parts import Cut, TreePart
+from pomdp_hier.distributed.sources import Chunk, Source, as_source
 from pomdp_hier.errors import Argument, ParameterError, PythonAdvice, Setting
 from pomdp_hier.features.dense import refuse_large
 from pomdp_hier.features.items import join_rows
@@ -44,6 +45,8 @@ from pomdp_hier.hqs.reward import Reward, node_rewards
 from pomdp_hier.hqs.score import as_result, with_weights
 from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.hqs.weights import Weights, check_weights
+
+_DENSE_BYTES = 1 << 28  # the dense rows of a partition of sparse features
 
 
 def evaluate_distributed(
@@ -71,8 +74,10 @@ def evaluate_distributed(
     for partitions of any size. With numba they are bit-for-bit identical.
 
     Args:
-        X: Dense features ``[N, D]`` as a Dask array, or the path of a Parquet file or folder, a ``.npy`` file or
-            a folder of them; every worker has to see the path. Fastest where the rows are in the tree's leaf order.
+        X: Features ``[N, D]``: an array, a scipy sparse matrix, a Dask array, or the path of a Parquet file or folder,
+            a ``.npy`` or ``.npz`` file or a folder of them, or a list of such files; every worker has to see the
+            path. Fastest where the rows are in the tree's leaf order. Sparse rows become dense where a partition is
+            scored.
         hierarchy: The tree over the N items, in the order of the rows, or by the ids of a Parquet column.
         client: A ``distributed.Client``, or the address of a scheduler; None for this process, one partition
             after the other.
@@ -80,7 +85,8 @@ def evaluate_distributed(
         delta, nu, tie, reward, enter_own_singleton: As for `evaluate`.
         policy: A stopping rule, or the name of one, that looks a number of levels ahead: not ``"optimal"``.
         engine: ``"auto"``, ``"numpy"`` or ``"numba"``, on every worker.
-        partition_items: The approximate number of items per partition.
+        partition_items: The approximate number of items per partition; fewer if their dense rows, of sparse features,
+            would take more than 256 MB.
         id_column: The Parquet column of item ids, by default ``id``, ``item`` or ``item_id``.
         progress: Whether to show a progress bar on stderr.
         sample_weight: The weights of the items in the mean, one per row, or by item id, as for `evaluate`.
@@ -153,7 +159,8 @@ def evaluate_distributed(
     plan = replace(plan, engine=_engine(plan, hierarchy, source.shape[1]))
     rewards = node_rewards(hierarchy, reward)
     reach = rule.depth if isinstance(rule, LookAhead) and rule.depth is not None else 1
-    cut = Cut.of(hierarchy, partition_items, reach)
+    fitting = max(1, _DENSE_BYTES // (8 * source.shape[1])) if source.sparse else partition_items
+    cut = Cut.of(hierarchy, min(partition_items, fitting), reach)
     with _runner(client) as runner:
         stops = _Run(runner, source, hierarchy, rewards, plan, cut).stops(rows_of_items, progress)
     config = {**settings.record(), "engine": plan.engine, "partition_items": partition_items}

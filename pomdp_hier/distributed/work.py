@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse, vstack
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.dispatch import run_engine
 from pomdp_hier._engines.task import NodeRewards, Rule, Task
-from pomdp_hier.distributed.sources import TreePart
+from pomdp_hier.distributed.parts import TreePart
 from pomdp_hier.features.dense import DenseAffinity, DenseKind
 from pomdp_hier.features.validation import row_pieces
 
@@ -75,6 +76,11 @@ def inspect(rows: Any, piece_rows: int, first: int) -> Inspection:
     """Return the check of the rows from index ``first``, summed in pieces of ``piece_rows`` as in `evaluate`."""
     if isinstance(rows, np.ma.MaskedArray):  # what a mask hides is missing
         rows = rows.filled(np.nan)
+    if issparse(rows):
+        found = [rows[low : low + piece_rows] for low in range(0, rows.shape[0], piece_rows)]
+        # The rows were checked where they were read; a sum of CSR is a matrix.
+        totals = [np.asarray(piece.sum(axis=0), dtype=np.float64).reshape(-1) for piece in found]
+        return Inspection(np.empty(0, dtype=np.int64), float(np.abs(rows.data).max(initial=0.0)), totals)
     rows = _aligned(rows)
     bad = first + np.flatnonzero(~np.isfinite(rows).all(axis=1))
     pieces = [rows[low : low + piece_rows] for low in range(0, len(rows), piece_rows)]
@@ -84,11 +90,13 @@ def inspect(rows: Any, piece_rows: int, first: int) -> Inspection:
 
 def pick(rows: Any, chosen: Ints) -> Any:
     """Return the chosen rows."""
-    return _aligned(rows)[chosen]
+    return rows[chosen] if issparse(rows) else _aligned(rows)[chosen]
 
 
 def assemble(pieces: Sequence[Any], order: Ints) -> Any:
     """Return the rows of the pieces in another order."""
+    if issparse(pieces[0]):
+        return vstack(pieces, format="csr")[order]
     return np.concatenate([_aligned(piece) for piece in pieces])[order]
 
 
@@ -149,4 +157,6 @@ def piece_rows(n_items: int, n_columns: int) -> int:
 
 
 def _aligned(array: Any) -> Any:
+    if issparse(array):  # a partition is scored on dense rows
+        array = array.toarray()
     return np.require(array, requirements=["C", "A"])

@@ -4,7 +4,6 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from pomdp_hier import Hierarchy, evaluate
 from pomdp_hier.distributed import evaluate_distributed
@@ -51,8 +50,8 @@ def test_advice_works(tmp_path):
         lambda: score(whole, policy=Bold()),
     )
     for features, settings, said, better in (
-        (X.tolist(), {}, "from_array(numpy.asarray(X))", lambda: score(da.from_array(np.asarray(X.tolist())))),
-        (sp.csr_array(X), {}, "from_array(X.toarray())", lambda: score(da.from_array(sp.csr_array(X).toarray()))),
+        (X.tolist(), {}, "numpy.asarray(X)", lambda: score(np.asarray(X.tolist()))),
+        (X, {"id_column": "id"}, "Leave this out", lambda: score(X)),
         (some, {}, "compute_chunk_sizes()", lambda: score(some.compute_chunk_sizes())),
         (
             whole,

@@ -12,7 +12,7 @@ from scipy.cluster.hierarchy import linkage
 from pomdp_hier._engines.task import HindsightRule
 from pomdp_hier.distributed import work
 from pomdp_hier.distributed.evaluate import evaluate_distributed, local_cluster
-from pomdp_hier.distributed.sources import Cut, cut_bounds
+from pomdp_hier.distributed.parts import Cut, cut_bounds
 from pomdp_hier.errors import DataWarning, FeatureError, ParameterError
 from pomdp_hier.features import validation
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -239,10 +239,10 @@ def test_errors_have_advice(case, folder, tmp_path):
         (FeatureError, r"NaN or infinite values in 2 rows \(5, 1100", da.from_array(bad, chunks=400), {}),
         (FeatureError, "the features: got 1,199 rows; expected 1,200", da.from_array(X[1:], chunks=400), {}),
         (FeatureError, r"X: got a Dask array of shape \(1200,\) and dtype float32", da.from_array(X[:, 0]), {}),
-        (FeatureError, r"X: got .*; expected a Dask array", X, {}),
-        (FeatureError, r"X: got .*Delayed.*; expected a Dask array", dask.delayed(X), {}),
+        (FeatureError, "X: got .*; expected an array", X.tolist(), {}),
+        (FeatureError, r"X: got .*Delayed.*; expected an array", dask.delayed(X), {}),
         (FeatureError, "expected known lengths", some[some[:, 0] > 0], {}),
-        (FeatureError, "expected a .parquet or .npy file", folder / "nothing.csv", {}),
+        (FeatureError, "expected a .parquet, .npy or .npz file", folder / "nothing.csv", {}),
         (FeatureError, r"none\.npy: cannot be read", folder / "none.npy", {}),
         (FeatureError, "whose square overflows", da.from_array(huge, chunks=400), {"similarity": SIMILARITIES[1]}),
         (ParameterError, "policy: got .optimal.", folder, {"policy": "optimal"}),
