@@ -14,17 +14,17 @@ _STREAMS = ("/dev", "/dev/fd")  # where links lead to open files, which must not
 
 
 def write_file(path: str | os.PathLike[str], content: str | bytes, *, replace: bool = True) -> None:
-    """Write a file atomically, by way of a draft beside it; text is UTF-8.
+    """Write a file atomically, through a temporary file in the same folder; text is UTF-8.
 
-    The draft has a name that nobody can guess, and is never one that is there already. A file that is replaced leaves
-    its permissions to the new one; a link is replaced itself, what it leads to stays. Anything else, such as
-    ``/dev/stdout`` or a pipe, is written to as it is.
+    The temporary file has a random name, and never overwrites an existing file. A new file takes the permissions of the
+    file that it replaces. A link is replaced itself, and its target stays. Anything else, such as ``/dev/stdout`` or a
+    pipe, is written to directly.
 
     Args:
         path: Where to write.
-        content: All of it. Text that UTF-8 cannot hold, half of a surrogate pair, is written as ``?``; text for a name
-            that ends in ``.gz`` is packed.
-        replace: Whether what has this name may be replaced; a link that leads nowhere has a name, too.
+        content: The whole content. Half of a surrogate pair, which UTF-8 cannot represent, is written as ``?``. Text
+            for a name that ends in ``.gz`` is compressed.
+        replace: Whether an existing file or link of this name may be replaced, also a link without a target.
 
     Example:
         >>> import tempfile

@@ -288,8 +288,7 @@ class Sampling:
     ) -> dict[Name, Result]:
         """Return results by name, all on one sample, or on every item if no sample was requested.
 
-        With ``half_width`` the sample grows to the size that the variance calls for, until every interval is narrow
-        enough.
+        With ``half_width``, the sample grows to the size that follows from the variance, until no interval is wider.
 
         Args:
             hierarchy: The tree whose leaf order defines the strata.

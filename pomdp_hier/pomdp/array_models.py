@@ -33,7 +33,7 @@ from pomdp_hier.pomdp.spaces import distinct, nearest
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Sparse rows: row ``i`` has ``values[indptr[i]:indptr[i+1]]`` in those ``columns``, which ascend."""
+    """Sparse rows (CSR): row ``i`` has ``values[indptr[i]:indptr[i+1]]`` in the same part of ``columns``, ascending."""
 
     indptr: Ints
     columns: Ints
