@@ -154,8 +154,8 @@ def _table(content: bytes, ending: str, name: str) -> list[dict[str, Any]]:
 
 
 def _decision(at: int, row: Mapping[str, Any], ids: str, name: str) -> Decision:
-    columns = _columns(row, name)
-    _require_columns(columns, ids, name)
+    columns = _columns(row, f"{name}, row {at}")
+    _require_columns(columns, ids, f"{name}, row {at}")
     cells = {column: "" if cell is None else str(cell) for column, cell in zip(columns, row.values(), strict=True)}
     word = _WORDS.get(cells["decision"].strip().lower())
     if word is None:

@@ -22,6 +22,7 @@ from pomdp_hier._version import __version__
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.bounds import mdp_values
 from pomdp_hier.planning.certificates.exact_model import fingerprint as numbers_of
+from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.pomdp.numeric import is_nonnegative, is_symbolic, within_floats
 from pomdp_hier.pomdp.problem import POMDP
 from pomdp_hier.pomdp.tabular import TabularPOMDP
@@ -314,8 +315,16 @@ def key_of(policy_version: str | None, problem: POMDP, environment: POMDP, **par
         ParameterError: A part cannot be pickled, and there is no ``policy_version``.
     """
     pair = (problem, environment)
-    names = [stable_text((model.states, model.all_actions, model.all_observations)) for model in pair]
-    models = list(zip([numbers_of(model, belief_reward=True) for model in pair], names, strict=True))
+    models = [_identity(model) for model in pair]
+    policy = parts.get("policy")
+    if isinstance(policy, FiniteStateController):  # whose problem and values grow as it is used
+        parts["policy"] = (_identity(policy.problem), policy.actions, policy.after, policy.start)
     rewards = {"belief_reward": [model.given_belief_reward for model in pair]}
     rewards = rewards if any(model.has_belief_reward for model in pair) else {}
     return fingerprint(policy_version, package=__version__, models=models, **rewards, **parts)
+
+
+def _identity(problem: POMDP) -> tuple[str, str]:
+    """Return the fingerprint of the numbers of a problem, and its names."""
+    names = (problem.states, problem.all_actions, problem.all_observations)
+    return numbers_of(problem, belief_reward=True), stable_text(names)

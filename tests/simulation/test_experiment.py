@@ -359,3 +359,24 @@ def test_tables_for_papers_take_any_name_of_a_problem():
             found.to_latex(**wrong)
     with pytest.raises(ParameterError, match="policy_version"):
         run_experiment(problems, {"wait": failing()}, n_episodes=2, policy_version=5)
+
+
+def test_a_controller_that_was_used_has_the_same_key(tmp_path):
+    model = tiger()
+    problem = POMDP(
+        transition=lambda state, action: dict(model.transition.distribution(state, action)),
+        observation=model.observation,
+        reward=model.reward_model,
+        initial_belief=model.initial_belief,
+        discount=model.discount,
+        legal_actions=model.all_actions,
+    )
+    controller = solve(problem, horizon=2).controller()
+    settings = {"n_episodes": 2, "horizon": 2, "checkpoint": tmp_path / "run"}
+    first = simulate(controller, problem, **settings)
+    assert controller.values.shape[1] == 2
+    again = simulate(controller, problem, **settings)
+    assert again.values.tolist() == first.values.tolist()
+    with sqlite3.connect(tmp_path / "run") as connection:
+        assert connection.execute("SELECT count(*) FROM rows").fetchone() == (1,)
+    connection.close()

@@ -174,10 +174,12 @@ def _check(
         raise unexpected("horizon", horizon, "an integer of at least 1, or None")
     if not is_nonnegative(precision):
         raise unexpected("precision", precision, "a gap of at least 0, in the unit of rewards")
-    limits = {"time_limit": time_limit, "memory_limit": memory_limit, "max_trials": max_trials}
+    limits = {"time_limit": time_limit, "memory_limit": memory_limit}
     for name, value in limits.items():
         if value is not None and not is_nonnegative(value):
             raise unexpected(name, value, "a number of at least 0, or None for no limit")
+    if max_trials is not None and not (is_integer(max_trials) and max_trials >= 0):
+        raise unexpected("max_trials", max_trials, "an integer of at least 0, or None for no limit")
     check_flag("progress", progress)
     check_choice("engine", engine, ("auto", "numpy", "numba"))
 

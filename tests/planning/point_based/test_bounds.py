@@ -201,7 +201,14 @@ def test_what_cannot_be_bounded_is_refused_with_the_reason():
     ended = small_problem(3, kind="ends", discount=0.9)
     with pytest.raises(PlanningError, match="belief: got terminal"):
         solve(ended, belief={ended.states[-1]: 1})
-    for wrong in ({"horizon": 0}, {"precision": -1}, {"time_limit": -1}, {"engine": "fast"}, {"max_trials": -1}):
+    for wrong in (
+        {"horizon": 0},
+        {"precision": -1},
+        {"time_limit": -1},
+        {"engine": "fast"},
+        {"max_trials": -1},
+        {"max_trials": 1.5},
+    ):
         with pytest.raises(ParameterError, match=next(iter(wrong))):
             solve(tiger(), **wrong)
 
