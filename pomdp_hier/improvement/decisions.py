@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pomdp_hier._arguments import check_path
+from pomdp_hier._arguments import check_choice, check_path, unexpected
 from pomdp_hier._imports import from_extra
 from pomdp_hier._io.formats import check_kind, decoding, file_ending, kind_of, open_csv, without_sheet
 from pomdp_hier._io.workbooks import is_workbook, unpacked_table
@@ -168,6 +168,20 @@ def _decision(at: int, row: Mapping[str, Any], ids: str, name: str) -> Decision:
     return Decision(at, kind, cells[ids], cells["source_id"], cells["target_id"], word, cells.get("note", ""))
 
 
+def _checked(decisions: Iterable[Decision]) -> list[Decision]:
+    """Return the decisions as a list.
+
+    Raises:
+        ParameterError: They are something else, or a decision is not accept, reject or empty.
+    """
+    rows = list(decisions) if isinstance(decisions, Iterable) else [decisions]
+    for row in rows:
+        if not isinstance(row, Decision):
+            raise unexpected("decisions", row, "decisions, as from read_decisions")
+        check_choice("decision", row.decision, ("accept", "reject", ""))
+    return rows
+
+
 def apply_decisions(hierarchy: Hierarchy, decisions: Iterable[Decision]) -> Applied:
     """Return the tree after the accepted edits, in the order of the rows.
 
@@ -187,7 +201,7 @@ def apply_decisions(hierarchy: Hierarchy, decisions: Iterable[Decision]) -> Appl
         (('boots', 'parka', 'shoe'), ['parka is below coats'])
     """
     require_hierarchy(hierarchy)
-    rows = list(decisions)
+    rows = _checked(decisions)
     names, draft = _Ids(hierarchy), Draft(hierarchy)
     done, misfits = [], []
     for row in (row for row in rows if row.decision == "accept"):
@@ -206,10 +220,12 @@ def kept_nodes(hierarchy: Hierarchy, decisions: Iterable[Decision]) -> tuple[lis
 
     A rejected move keeps its nodes; a rejected split or collapse keeps its cluster, and so on.
     """
+    require_hierarchy(hierarchy)
+    rows = _checked(decisions)
     names, draft = _Ids(hierarchy), Draft(hierarchy)
     kept: dict[int, None] = {}
     misfits = []
-    for row in (row for row in decisions if row.decision == "reject"):
+    for row in (row for row in rows if row.decision == "reject"):
         try:
             kept |= dict.fromkeys(names.rejected(row, draft))
         except ParameterError as error:
@@ -236,6 +252,8 @@ class _Ids:
         nodes, source = self._several(row.nodes), self._node(row.source)
         if row.kind in ("move", "merge", "split"):
             self._check_source(nodes, source, draft)
+        if row.kind == "split" and (row.target in self._nodes or row.target in self._new):
+            raise ParameterError(f"{brief(row.target)} is another node")
         target = source if row.kind not in ("move", "merge") else self._node(row.target)
         made = len(draft.parent)
         draft.apply(changes_of(draft, row.kind, nodes, source, target))

@@ -394,8 +394,8 @@ class CorePOMDP:
         """
         if self._belief_reward is not None:
             raise ModelError(
-                f"belief_reward: got a function; expected none for {what}: rewards must be those of states. Use RTBSS or "
-                "AndOrTree with leaf_value='zero', and policy_value or simulate with a horizon."
+                f"belief_reward: got a function; expected none for {what}: rewards must be those of states. Use RTBSS "
+                "or AndOrTree with leaf_value='zero', and policy_value or simulate with a horizon."
             )
 
     def joint(self, belief: Given, action: Any) -> dict[Any, dict[Any, Number]]:

@@ -12,7 +12,7 @@ from pomdp_hier import Hierarchy
 from pomdp_hier._io.workbooks import workbook_text
 from pomdp_hier.cli import main
 from pomdp_hier.cli.files import write_table
-from pomdp_hier.errors import FileFormatError
+from pomdp_hier.errors import FileFormatError, ParameterError
 from pomdp_hier.improvement import apply_decisions, read_decisions
 from pomdp_hier.improvement.decisions import Decision, kept_nodes
 
@@ -297,3 +297,26 @@ def test_a_damaged_parquet_file_of_decisions_is_reported(tmp_path):
     pytest.importorskip("pyarrow")
     with pytest.raises(FileFormatError, match="Parquet"):
         read_decisions(write(tmp_path / "moves.parquet", "PAR1 and no table"))
+
+
+@pytest.mark.parametrize(
+    "rows", [5, "x", [ROW], [Decision(1, "move", "boots", "feet", "body", "ACCEPT")]], ids=["5", "x", "dict", "ACCEPT"]
+)
+def test_decisions_of_another_form_are_not_passed_over(rows):
+    tree = Hierarchy.from_paths({"boots": "feet", "hat": "body", "shoe": "feet"})
+    for function in (apply_decisions, kept_nodes):
+        with pytest.raises(ParameterError, match="decision"):
+            function(tree, rows)
+
+
+@pytest.mark.parametrize("target", ["shoes", "new 1"])
+def test_a_split_into_a_node_that_exists_does_not_fit(target):
+    tree = Hierarchy.from_paths({"boots": "coats", "parka": "coats", "shoe": "shoes", "pump": "shoes", "cap": "hats"})
+    rows = [
+        Decision(1, "split", "boots", "coats", "new 1", "accept"),
+        Decision(2, "split", "shoe", "shoes", target, "accept"),
+        Decision(3, "move", "cap", "hats", "shoes", "accept"),
+    ]
+    found = apply_decisions(tree, rows)
+    assert [row.row for row in found.done] == [1, 3]
+    assert [(row.row, target in reason) for row, reason in found.misfits] == [(2, True)]
