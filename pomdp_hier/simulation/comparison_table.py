@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pomdp_hier._arguments import check_level, check_text, is_one_of, is_real
+from pomdp_hier._arguments import check_level, is_one_of, is_real
 from pomdp_hier._arrays import Floats
 from pomdp_hier._intervals import effective_number, mean_interval, rarest, weighted_mean
 from pomdp_hier._text import brief, listed, visible
 from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.simulation.episodes import Episode
 from pomdp_hier.simulation.exact import Visit
-from pomdp_hier.simulation.paper_tables import Gap, Quantity, latex_table, markdown_table, versions
+from pomdp_hier.simulation.paper_tables import Gap, Quantity, check_unit, latex_table, markdown_table, versions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -247,7 +247,7 @@ class PolicyComparison:
 
     def paper_caption(self, unit: str) -> tuple[str, str]:
         """Return the caption of a table for a paper: what holds for this problem, and the settings and versions."""
-        check_text("unit", unit)
+        check_unit(unit)
         spread = "" if self.n is None else f"±: {100 * self.confidence:g} % confidence interval of the mean"
         shown = {name: value for name, value in self.record.items() if name not in _IN_CAPTION and value is not None}
         settings = [f"values in units of {unit}", spread, *(f"{name} {value}" for name, value in shown.items())]

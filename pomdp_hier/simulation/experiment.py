@@ -18,7 +18,7 @@ from pomdp_hier.planning.point_based.solve import solve
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.simulation.comparison import compare_policies, with_gaps
 from pomdp_hier.simulation.comparison_table import ComparisonRow, PolicyComparison, compare_values
-from pomdp_hier.simulation.paper_tables import latex_table, markdown_table
+from pomdp_hier.simulation.paper_tables import check_unit, latex_table, markdown_table
 from pomdp_hier.simulation.returns import open_returns
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Experiment:
         return latex_table(header, rows, written if caption is None else caption, label)
 
     def _paper(self, unit: str) -> tuple[list[str], list[list[Any]], str]:
-        check_text("unit", unit)
+        check_unit(unit)
         header: list[str] = []
         rows: list[list[Any]] = []
         captions = []

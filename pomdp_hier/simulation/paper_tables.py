@@ -2,6 +2,7 @@
 
 import math
 import platform
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from pomdp_hier._arguments import check_text, unexpected
 from pomdp_hier._text import in_latex, visible
 from pomdp_hier._version import __version__
 
+_EXPONENT = re.compile(r"e([+-]\d+)")
 _EXACT_DIGITS = 5  # significant digits of a number without an interval
 
 
@@ -49,11 +51,11 @@ class Quantity:
         if self.interval is None or not all(map(math.isfinite, self.interval)):
             return f"{self.value:{sign}z.{_EXACT_DIGITS}g}", ""
         low, high = self.interval
-        half = (high - low) / 2
+        half = high / 2 - low / 2
         if half <= 0:
             return f"{self.value:{sign}z.{_EXACT_DIGITS}g}", "± 0"
         decimals = max(0, 1 - math.floor(math.log10(float(f"{half:.1e}"))))
-        if abs((low + high) / 2 - self.value) > 0.01 * half:
+        if abs(low / 2 + high / 2 - self.value) > 0.01 * half:
             return f"{self.value:{sign}z.{decimals}f}", f"[{low:z.{decimals}f}, {high:z.{decimals}f}]"
         return f"{self.value:{sign}z.{decimals}f}", f"± {half:z.{decimals}f}"
 
@@ -67,6 +69,7 @@ class Quantity:
         number, spread = self.parts
         if not number:
             return ""
+        number = _EXPONENT.sub(lambda found: f"\\cdot 10^{{{int(found[1])}}}", number).replace("inf", "\\infty")
         number = f"\\mathbf{{{number}}}" if self.bold else number
         return f"${' '.join([number, spread]).strip()}$".replace("±", "\\pm").replace("%", "\\%")
 
@@ -82,6 +85,12 @@ class Gap(Quantity):
             return "", ""
         low, high = (f"{end:z.3g}" for end in self.interval)
         return (low if low == high else f"[{low}, {high}]"), ""
+
+
+def check_unit(unit: object) -> None:
+    """Raise `ParameterError` unless the unit is a text that is not empty."""
+    if not isinstance(unit, str) or not unit:
+        raise unexpected("unit", unit, "text, such as 'EUR'")
 
 
 Cell = str | Quantity

@@ -380,3 +380,28 @@ def test_a_controller_that_was_used_has_the_same_key(tmp_path):
     with sqlite3.connect(tmp_path / "run") as connection:
         assert connection.execute("SELECT count(*) FROM rows").fetchone() == (1,)
     connection.close()
+
+
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [
+        (Quantity(-1.25e-7), "$-1.25\\cdot 10^{-7}$"),
+        (Quantity(3e12, bold=True), "$\\mathbf{3\\cdot 10^{12}}$"),
+        (Gap(0.0, (0.0, 1.2e-5)), "$[0, 1.2\\cdot 10^{-5}]$"),
+        (Gap(0.0, (0.0, math.inf)), "$[0, \\infty]$"),
+    ],
+)
+def test_powers_of_ten_in_latex(cell, written):
+    assert cell.in_latex() == written
+
+
+def test_an_interval_as_wide_as_the_floats():
+    assert Quantity(0.0, (-1.5e308, 1.5e308)).parts[0] == "0"
+
+
+@pytest.mark.parametrize("unit", [None, "", 5])
+def test_units_are_texts(unit):
+    table = compare_values({"a": [1.0, 2.0]})
+    for write_table in (table.to_markdown, table.to_latex):
+        with pytest.raises(ParameterError, match="unit"):
+            write_table(unit=unit)
