@@ -142,3 +142,29 @@ def test_sections_after_the_tables_count(small: Any) -> None:
     assert problem.discount == 0.25
     assert problem.initial_belief[1] == 1
     assert np.array_equal(problem.compiled.reward, [[1, 0]])
+
+
+def test_errors_that_later_statements_hide_are_found(small: Any) -> None:
+    for hidden in (
+        "T: go : a : b 1.5",
+        "O: go : a : x 2",
+        "R: go 5 a : b : x 1",
+        "T: go 1 a : b 0.5",
+        "R: go : a : b 1 x 2",
+    ):
+        text = f"{PREAMBLE}{REST}{(hidden + chr(10)) * 30}{REST}R: * : * : * : * 1\n"
+        small.off()
+        expected = message(text)
+        small.on()
+        assert message(text) == expected
+        assert expected.startswith("<text>:9:")
+
+
+def test_a_name_at_the_begin_of_a_line_is_no_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+    preamble = "discount: 0.5\nvalues: reward\nstates: a b T\nactions: 2\nobservations: 9\n"
+    matrix = "0 1 0 1 0 0 0 0 1"  # of rewards by observation, and not of action 1
+    text = f"{preamble}T : * identity\nO : * uniform\n" + f"R: 0 :\nT: 1 {matrix}\n" * 30
+    monkeypatch.setattr(blocks, "_SIZE", len(text) - 1)
+    problem = read_pomdp(text)
+    assert problem.successors("a", 1) == {"a": 1}
+    assert [problem.step_reward("T", 0, "b", o) for o in range(9)] == list(map(int, matrix.split()))

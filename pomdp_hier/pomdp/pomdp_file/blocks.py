@@ -117,6 +117,10 @@ class _BlockReader(Reader):
         """
         words = np.array(self.source.text[begin:end].split(), dtype=object)
         heads = np.array([i for i, word in enumerate(words.tolist()) if word in _HEADS], dtype=np.int64)
+        names = any(word.endswith(":") for word in words[heads[1:] - 1].tolist())  # after a colon, a head is a name
+        if names or not (len(heads) and heads[0] == 0):
+            self._read_exactly(self.source.statements(begin, end))
+            return
         lengths = np.diff(heads, append=len(words))
         statements: list[Statement] = []
         for head in _HEADS:
@@ -134,8 +138,6 @@ class _BlockReader(Reader):
                         self._read_exactly(statements)  # what was assigned before is assigned again
                         return
                     self._read_exactly([statements[i] for i in run])
-        if not (len(heads) and heads[0] == 0):
-            self._read_exactly(self.source.statements(begin, end))
 
     def _read_run(self, words: list[str], length: int) -> None:
         """Read statements of one word and one length, if all have one of the regular forms."""
