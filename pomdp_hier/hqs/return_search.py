@@ -111,7 +111,7 @@ def return_search_problem(
     Args:
         X, hierarchy, item, similarity, delta, nu, enter_own_singleton: As for `search_problem`.
         label_cost: The cost of each label of a node that is entered, in items looked at. The root's labels are read
-            with the first step.
+            with the first step, and again with a later step from the root if nothing was looked at.
         travel_cost: The cost of each step to a child or to the parent.
         found_reward: The reward of finding the item.
         chooses: Whether the searcher may also *enter* a child of their choice.

@@ -10,7 +10,7 @@ from pomdp_hier import Hierarchy, check_problem, expected_search_length, policy_
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hqs import exhaustive_policy, return_search_problem
 from pomdp_hier.hqs.paper import load_amazon12
-from pomdp_hier.hqs.return_search import GO, LOOK, UP, Step
+from pomdp_hier.hqs.return_search import GO, LOOK, UP, ReturnState, Step
 from tests.hqs.test_search_length import random_case
 
 GROUPS = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -129,3 +129,15 @@ def test_the_steps():
 def test_wrong_arguments(settings, argument):
     with pytest.raises(ParameterError, match=argument):
         return_search_problem(X_GROUPS, GROUPS, **{"item": 0, **settings})
+
+
+def test_labels_of_the_root_are_read_until_something_was_looked_at():
+    tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    problem = return_search_problem(np.eye(4) + 0.1, tree, 0, label_cost=1.5, known=True)
+    (state,) = problem.initial_belief
+    inside, looked = ReturnState(state.target, 5), ReturnState(state.target, 5, frozenset({5}))
+    back, known = ReturnState(state.target, 6), ReturnState(state.target, 6, frozenset({5}))
+    assert problem.successors(inside, UP) == {back: 1}
+    assert problem.successors(looked, UP) == {known: 1}
+    assert [problem.step_reward(at, GO, inside) for at in (state, back)] == [-3, -3]
+    assert problem.step_reward(known, GO, ReturnState(state.target, 4, frozenset({5}))) == 0
