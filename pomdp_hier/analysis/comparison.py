@@ -559,7 +559,10 @@ def _held_out(held_out: Any, n_items: int) -> Ints:
             )
         mixed = np.random.default_rng(0).permutation(n_items)
         return np.sort(mixed[: round(held_out * n_items)]).astype(np.int64)
-    items = np.asarray(held_out)
+    try:
+        items = np.asarray(held("held_out", held_out))
+    except (ValueError, OverflowError):  # nested without end, or of different lengths
+        items = np.zeros((0, 0))
     good = items.ndim == 1 and items.dtype.kind in "iu" and 0 < len(items) < n_items
     if not good or len(np.unique(items)) < len(items) or items.min() < 0 or items.max() >= n_items:
         raise unexpected(

@@ -77,6 +77,8 @@ def _as_numbers(values: Any, n_rows: int) -> Floats:
     Raises:
         ParameterError: They are not numbers, or another number of them.
     """
+    if isinstance(values, range) and len(values) != n_rows:  # which may be longer than memory
+        values = ()
     try:
         if np.iscomplexobj(values):
             raise TypeError("complex numbers")

@@ -139,7 +139,8 @@ def improve(
         choice.settle()
         status = "max_edits" if choice.full and status == "converged" else status
         if status in ("converged", "max_edits"):
-            choice.price()
+            priced = _status(choice.price)
+            status = status if priced == "converged" else priced
         if folds and status != "interrupted" and choice.edits:
             bar.set_description("improve, held out")
             again = replace(problem, limits=replace(limits, deadline=whole))

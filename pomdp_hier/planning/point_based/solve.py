@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pomdp_hier._arguments import check_choice, check_flag, check_kind, is_integer, unexpected
+from pomdp_hier._arguments import check_choice, check_flag, check_kind, is_integer, is_real, unexpected
 from pomdp_hier._arrays import Floats
 from pomdp_hier._imports import is_installed, pays
 from pomdp_hier._io.memory import memory_available
@@ -176,7 +176,7 @@ def _check(
         raise unexpected("precision", precision, "a gap of at least 0, in the unit of rewards")
     limits = {"time_limit": time_limit, "memory_limit": memory_limit}
     for name, value in limits.items():
-        if value is not None and not is_nonnegative(value):
+        if value is not None and not (is_real(value) and value >= 0):
             raise unexpected(name, value, "a number of at least 0, or None for no limit")
     if max_trials is not None and not (is_integer(max_trials) and max_trials >= 0):
         raise unexpected("max_trials", max_trials, "an integer of at least 0, or None for no limit")

@@ -202,11 +202,14 @@ def test_it_is_written_during_the_search(tmp_path, monkeypatch):
 
 
 KILLED = """
-import sys
+import sys, time
 import pomdp_hier.planning.point_based.saved_search as saved
+from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier import solve
 from pomdp_hier.problems import rock_sample
 saved._SECONDS = 0.2
+trial = Search.trial
+Search.trial = lambda search: (time.sleep(0.02), trial(search))  # so that it is killed before it ends
 found = solve(rock_sample(), precision=1e-9, time_limit=60, checkpoint=sys.argv[1], engine="numpy")
 """
 
