@@ -237,7 +237,7 @@ def test_a_function_of_problem_and_seed_builds_a_policy_for_each():
         (({"tiger": tiger()}, {"x": 3}), "policies: got 3"),
         (({"tiger": tiger()}, {"x": lambda problem: "listen"}), "policies: got 'listen'"),
     ],
-    ids=str,
+    ids=["no problem", "no policy", "a number for a problem", "a number for a policy", "an action for a policy"],
 )
 def test_wrong_problems_and_policies_are_named(arguments, match):
     with pytest.raises((ModelError, ParameterError), match=match):
