@@ -253,6 +253,8 @@ def links_like(tree: Hierarchy, source: str, form: str, columns: dict[str, Any],
     ids, ids_before = (ids_of(one, f"a table of {form}") for one in (tree, before))
     cells = [(table.rows[row][child_at].strip(), table.rows[row][parent_at].strip()) for row in rows]
     links = [(child, marks.get(parent, parent)) for child, parent in cells]
+    if form == "parents":  # a root may have itself as parent
+        links = [(child, None if parent == child else parent) for child, parent in links]
     changes, new = link_changes(tree, ids, links, ids_before)
     # The mark of a root's parent: nothing, 0, -1 or a word.
     none = next((parent for _, parent in cells if not marks.get(parent, parent)), "")

@@ -50,8 +50,8 @@ def test_what_once_failed_does_not_fail_again(path: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_minute_of_mutated_inputs_raises_own_errors_only(reader: Reader) -> None:
-    tally = fuzz(reader, 1_000, 1_000_000, seconds=60 / len(READERS))
+def test_a_thousand_mutated_inputs_raise_own_errors_only(reader: Reader) -> None:
+    tally = fuzz(reader, 1_000, 2_000, seconds=60 / len(READERS))
     assert tally.inputs > 0
     assert not tally.findings, "\n".join(str(group[0]) for group in tally.kinds().values())
 

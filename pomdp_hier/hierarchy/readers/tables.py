@@ -337,7 +337,7 @@ def _parents_held(table: Table, id_at: int, parent_at: int, unique: bool) -> int
         ids = {_stripped(row[id_at]) for row in table.rows}
         is_listed = not table.is_text and any(isinstance(row[parent_at], list | tuple) for row in table.rows)
         parents = (
-            {name for row in table.rows for name in row[parent_at] or ()}
+            {name for row in table.rows if isinstance(row[parent_at], list | tuple) for name in row[parent_at]}
             if is_listed
             else {_stripped(row[parent_at]) for row in table.rows}
         )
