@@ -278,12 +278,13 @@ def _restore_vectors(stage: Stage, arrays: dict[str, Any], first_below: int) -> 
     made = _require_range(arrays["made"], 0, n - 1, "made")
     nodes = _admitted(stage, arrays["made_index"], arrays["made_weight"], arrays["made_offsets"])
     _require(len(nodes) == len(made), "made")
+    own = stage.archive[: len(stage.actions)]  # of blind policies: the scale must not come from the file
+    slack = _SLACK * max(stage.scale, float(np.abs(own[np.isfinite(own)]).max(initial=0.0)))
     for k in range(n):
         action, vector = int(actions[k]), vectors[k]
         backup = model.reward[action]
         if then is not None:
             backup = stage.kernels.backup(stage.layout, action, backup, model.discount, then, after[k])
-        slack = _SLACK * max(stage.scale, float(np.abs(vector[np.isfinite(vector)]).max(initial=0.0)))
         _require(bool((vector <= backup + slack).all()), f"vector {k}")
     first = len(stage.actions)
     shift = 0 if then is None else first if stage.next is stage else first_below

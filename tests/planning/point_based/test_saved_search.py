@@ -157,6 +157,17 @@ def test_a_forged_file_gives_no_false_bound(tmp_path, name):
     attack(tmp_path / "run", problem, settings, truth, range(8))
 
 
+def test_a_vector_of_great_size_is_not_checked_less_strictly(tmp_path):
+    solve(tiger(), max_trials=5, precision=1e-9, engine="numpy").save(tmp_path / "run")
+    with open_search(tmp_path / "run") as file:
+        rows = dict(file.rows)
+        vectors = np.frombuffer(rows["0/vectors"].data, dtype="<f8").copy()
+        vectors[0::2], vectors[1::2] = -1e300, 1e6  # two states
+        file.replace([row._replace(data=vectors.tobytes()) if row.id == "0/vectors" else row for row in rows.values()])
+    with pytest.raises(CheckpointError, match="vector 0"):
+        solve(tiger(), max_trials=0, engine="numpy", checkpoint=tmp_path / "run")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_no_forged_file_gives_a_false_bound(tmp_path, name):
