@@ -5,6 +5,7 @@ import io
 from collections.abc import Callable
 from fractions import Fraction
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,10 @@ def answered(function: Callable[..., Any], given: dict[str, Any], note: str) -> 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS)
-def test_a_value_of_another_kind_is_an_answer_or_an_error_of_ours(name: str) -> None:
+def test_a_value_of_another_kind_is_an_answer_or_an_error_of_ours(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a text may be the path of a checkpoint
     function, given = CALLS[name]
     parameters = inspect.signature(function).parameters.values()
     names = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
