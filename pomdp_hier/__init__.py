@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pomdp_hier.pomdp.problem import POMDP
     from pomdp_hier.pomdp.spaces import Action, Observation, State
     from pomdp_hier.searches import fit_delta, predicted_and_observed, read_searches
-    from pomdp_hier.simulation import compare_policies, policy_value, simulate
+    from pomdp_hier.simulation import compare_policies, policy_value, run_experiment, simulate
 
 __all__ = [
     "POMDP",
@@ -63,6 +63,7 @@ __all__ = [
     "predicted_and_observed",
     "read_pomdp",
     "read_searches",
+    "run_experiment",
     "simulate",
     "solve",
     "three_node",
@@ -90,7 +91,7 @@ _HOMES = {
     "pomdp_hier.pomdp.problem": "POMDP",
     "pomdp_hier.pomdp.spaces": "Action Observation State",
     "pomdp_hier.searches": "fit_delta predicted_and_observed read_searches",
-    "pomdp_hier.simulation": "compare_policies policy_value simulate",
+    "pomdp_hier.simulation": "compare_policies policy_value run_experiment simulate",
 }
 
 __getattr__, __dir__ = attach(__name__, _HOMES, globals())

@@ -17,7 +17,7 @@ FRONTS = {  # what users call or construct; a front grows here, on purpose
         "ObservationModel RewardModel State TransitionModel __version__ appraise check_problem compare "
         "compare_policies compare_updaters diagnose evaluate expected_search_length find_misfiled fit_delta "
         "hqs_samples hqs_score improve load_features policy_value predicted_and_observed read_pomdp read_searches "
-        "simulate solve three_node value_iteration verify write_pomdp"
+        "run_experiment simulate solve three_node value_iteration verify write_pomdp"
     ),
     "pomdp_hier.pomdp": "ObservationModel RewardModel TransitionModel to_agent to_environment",
     "pomdp_hier.beliefs": "BeliefUpdater ParticleUpdater TabularUpdater assert_updaters_agree",

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
 
 def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw one row per policy: its value, its confidence interval, and the MDP value.
+    """Draw one row per policy: its value, its confidence interval, and bounds on the optimum, or the MDP value.
 
-    Filled marks differ from the baseline; hollow ones do not, or inconclusively.
+    Filled marks differ from the baseline; hollow ones do not, or inconclusively. A band shows the certified bounds on
+    the optimal value, where the comparison has them.
 
     Args:
         comparison: What `compare_policies` returned.
@@ -67,10 +68,17 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
         note = f"{row.value:.4g}" + ("" if row.verdict in ("better", "worse") else f"  ({row.verdict})")
         text = ax.annotate(note, (row.value, k), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8)
         text.set(color=INK, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})
-    if comparison.mdp_value is not None:
+    known = None
+    if comparison.optimum is not None:
+        low, high = comparison.optimum
+        ax.axvspan(low, high, color=ORANGE, alpha=0.4, lw=1.2, zorder=0)
+        known = ("optimal value", (low + high) / 2)
+    elif comparison.mdp_value is not None:
         ax.axvline(comparison.mdp_value, color=INK, lw=1.2, ls=(0, (4, 3)))
+        known = ("MDP value", comparison.mdp_value)
+    if known is not None:
         look: dict[str, Any] = {"fontsize": 8, "color": INK, "va": "bottom", "ha": "center"}
-        ax.annotate("MDP value", (comparison.mdp_value, -0.7), xytext=(0, 3), textcoords="offset points", **look)
+        ax.annotate(known[0], (known[1], -0.7), xytext=(0, 3), textcoords="offset points", **look)
     ax.set_yticks(range(len(rows)), [figure_text(row.name) for row in rows])
     ax.set_ylim(len(rows) - 0.4, -0.7)  # the first policy on top
     ax.margins(x=0.12)
@@ -83,10 +91,11 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
 def draw_experiment(experiment: Experiment) -> "list[Axes]":
     """Draw the policies on each problem, one panel per problem, as `draw_policy_comparison` does.
 
-    A grey band shows the certified bounds on the optimal value, where there are bounds.
-
     Args:
         experiment: What `run_experiment` returned.
+
+    Returns:
+        The axes, one per problem, all of one figure: ``draw_experiment(result)[0].figure.savefig("policies.pdf")``.
 
     Raises:
         ParameterError: It is not an experiment.
@@ -108,12 +117,6 @@ def draw_experiment(experiment: Experiment) -> "list[Axes]":
     for ax, (name, table) in zip(panels, experiment.tables.items(), strict=True):
         draw_policy_comparison(table, ax=ax)
         ax.set_title(figure_text(str(name)), fontsize=10, color=INK, loc="left")
-        if table.optimum is not None:
-            low, high = table.optimum
-            ax.axvspan(low, high, color=ORANGE, alpha=0.4, lw=1.2, zorder=0)
-            look: dict[str, Any] = {"fontsize": 8, "color": INK, "va": "top", "ha": "center"}
-            place = ((low + high) / 2, len(table) - 0.4)
-            ax.annotate("optimal value", place, xytext=(0, -18), textcoords="offset points", **look)
     return list(panels)
 
 

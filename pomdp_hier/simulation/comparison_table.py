@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ROUNDING = 1e-12
 
 # Settings of a record that a caption states otherwise.
-_IN_CAPTION = ("n_episodes", "truncation_error")
+_IN_CAPTION = ("n_episodes", "episodes", "truncation_error")
 
 
 class Sample(Protocol):
@@ -165,18 +165,29 @@ class PolicyComparison:
         used = [c for c in range(len(header)) if c == 0 or any(line[c] for line in lines[1:])]
         return [[visible(line[c]) for c in used] for line in lines]
 
+    def _sample(self) -> str:
+        """Return the source of the values, and the size of the sample."""
+        if self.n is None:
+            return self.method
+        of = f" seeds of {self.record['episodes']} episodes" if "episodes" in self.record else ""
+        return f"{self.method}, n = {self.n}{of}"
+
     def _caption(self) -> str:
-        parts = [self.method if self.n is None else f"{self.method}, n = {self.n}"]
-        if self.mdp_value is not None:
+        return visible(", ".join([self._sample(), *self._notes(self.mdp_value is not None)]))
+
+    def _notes(self, with_mdp: bool) -> list[str]:
+        """Return the bounds and errors, one part of a caption each."""
+        parts = []
+        if with_mdp and self.mdp_value is not None:
             parts.append(f"MDP value {self.mdp_value:z.4f}")
         if self.optimum is not None:
             parts.append(f"optimal value in {_span(self.optimum)}")
         if self.error:
             parts.append(f"truncation error {self.error:.1g}")
         if self.rarest:
-            parts.append(f"intervals without events rarer than {self.rarest:.2g}")
-        parts += [f"{name} failed ({error})" for name, error in self.failed.items()]
-        return visible(", ".join(parts))
+            each = " per seed" if "episodes" in self.record else ""
+            parts.append(f"events rarer than {self.rarest:.2g}{each} may be missing from the intervals")
+        return [*parts, *(f"{name} failed ({error})" for name, error in self.failed.items())]
 
     def __str__(self) -> str:
         cells = self._cells()
@@ -220,38 +231,38 @@ class PolicyComparison:
         }
 
     def paper_rows(self) -> tuple[list[str], list[list[str | Quantity]]]:
-        """Return the header and the rows of a table for a paper."""
-        header = [
-            "policy",
-            "value",
-            f"difference to {self.baseline}",
-            "MDP regret",
-            "optimality gap",
-            "ms per decision",
-        ]
+        """Return header and rows of a table for a paper; the MDP regret only without an optimality gap."""
+        header = ["policy", "value", "difference", "MDP regret", "gap", "ms"]
         rows: list[list[str | Quantity]] = []
         for row in self.rows:
             base = row.name == self.baseline
-            milliseconds = _milliseconds(row.seconds_per_decision)
+            seconds = row.seconds_per_decision
             rows.append(
                 [
                     row.name,
                     Quantity(row.value, row.interval, bold=row.value == self.best.value),
                     Quantity(None if base else row.difference, row.difference_interval, signed=True),
-                    Quantity(row.mdp_regret, _below(self.mdp_value, row.interval)),
+                    Quantity(row.mdp_regret if self.optimum is None else None, _below(self.mdp_value, row.interval)),
                     Gap(0.0, row.optimality_gap),
-                    milliseconds,
+                    Quantity(None if seconds is None else 1000 * seconds, digits=3),
                 ]
             )
         return header, rows
 
-    def paper_caption(self, unit: str) -> tuple[str, str]:
-        """Return the caption of a table for a paper: what holds for this problem, and the settings and versions."""
+    def paper_caption(self, unit: str) -> list[str]:
+        """Return the parts of the caption of a table for a paper: unit, columns, sample, bounds, settings, versions."""
         check_unit(unit)
-        spread = "" if self.n is None else f"±: {100 * self.confidence:g} % confidence interval of the mean"
+        parts = [f"Values in units of {unit}"]
+        if self.n is not None:
+            parts.append(f"±: {100 * self.confidence:g} % confidence interval of the mean")
+        if len(self) > 1:
+            parts.append(f"difference: to {self.baseline}")
+        if self.optimum is not None:
+            parts.append("gap: optimal value minus value")
+        if any(row.seconds_per_decision is not None for row in self):
+            parts.append("ms: per decision")
         shown = {name: value for name, value in self.record.items() if name not in _IN_CAPTION and value is not None}
-        settings = [f"values in units of {unit}", spread, *(f"{name} {value}" for name, value in shown.items())]
-        return self._caption(), ", ".join(filter(None, settings))
+        return [*parts, self._sample(), *self._notes(self.optimum is None), *(f"{k} {v}" for k, v in shown.items())]
 
     def to_markdown(self, *, unit: str = "reward") -> str:
         """Return the table in Markdown: two digits of the uncertainty, the greatest value bold.
@@ -263,7 +274,7 @@ class PolicyComparison:
             >>> print(compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]}).to_markdown().splitlines()[2])
             | a | **2.0** ± 2.5 |  |
         """
-        return markdown_table(*self.paper_rows(), "; ".join(self.paper_caption(unit)) + ".")
+        return markdown_table(*self.paper_rows(), ", ".join(self.paper_caption(unit)) + ".")
 
     def to_latex(self, *, unit: str = "reward", caption: str | None = None, label: str | None = None) -> str:
         r"""Return the table in LaTeX, for ``\usepackage{booktabs}``: digits and bold as in `to_markdown`.
@@ -278,7 +289,7 @@ class PolicyComparison:
             >>> print(table.to_latex(label="tab:policies").splitlines()[8])
             a & $\mathbf{2.0} \pm 2.5$ &  \\
         """
-        written = "; ".join(self.paper_caption(unit)) + "."
+        written = ", ".join(self.paper_caption(unit)) + "."
         return latex_table(*self.paper_rows(), written if caption is None else caption, label)
 
     def to_frame(self) -> "pd.DataFrame":

@@ -90,25 +90,22 @@ class Experiment:
             label: The label of the table, for ``\ref``.
         """
         header, rows, written = self._paper(unit)
-        return latex_table(header, rows, written if caption is None else caption, label)
+        return latex_table(header, rows, written if caption is None else caption, label, grouped=True)
 
     def _paper(self, unit: str) -> tuple[list[str], list[list[Any]], str]:
         check_unit(unit)
         header: list[str] = []
         rows: list[list[Any]] = []
-        captions = []
-        settings: dict[str, list[str]] = {}
+        captions = {name: table.paper_caption(unit) for name, table in self.tables.items()}
+        first, *others = captions.values()
+        common = [part for part in first if all(part in parts for parts in others)]
+        texts = [", ".join(common)]
         for name, table in self.tables.items():
             header, body = table.paper_rows()
             rows += [[str(name), *row] for row in body]
-            own, common = table.paper_caption(unit)
-            captions.append(f"{name}: {own}")
-            settings.setdefault(common, []).append(str(name))
-        if len(settings) == 1:
-            captions += settings
-        else:
-            captions += [f"{', '.join(names)}: {text}" for text, names in settings.items()]
-        return ["problem", *header], rows, "; ".join(captions) + "."
+            own = [part for part in captions[name] if part not in common]
+            texts += [f"{name}: {', '.join(own)}"] if own else []
+        return ["problem", *header], rows, "; ".join(texts) + "."
 
 
 def run_experiment(
@@ -163,6 +160,13 @@ def run_experiment(
         ...     bounds=1.0, n_episodes=50)
         >>> [(problem, row.name, row.optimality_gap is not None) for problem, row in found.rows()]
         [('tiger', 'QMDP', True), ('tiger', 'optimal', True), ('baby', 'QMDP', True), ('baby', 'optimal', True)]
+
+        The table and the figure of a paper:
+
+        >>> from pomdp_hier.report import draw_experiment
+        >>> found.to_latex(label="tab:policies").count(" & QMDP & ")
+        2
+        >>> draw_experiment(found)[0].figure.savefig("policies.pdf")  # doctest: +SKIP
     """
     for what, given in (("problems", problems), ("policies", policies)):
         if not isinstance(given, Mapping) or not given:
@@ -238,7 +242,9 @@ def _over_seeds(tables: Sequence[PolicyComparison], seeds: tuple[int, ...]) -> P
         seconds={name: float(np.mean([table[name].seconds_per_decision for table in tables])) for name in names},
         error=max(table.error for table in tables),
     )
-    record = {**first.record, "seed": None, "seeds": " ".join(map(str, seeds))}
+    sizes = sorted({table.n for table in tables if table.n is not None})  # with half_width, not those asked for
+    episodes = " to ".join(map(str, sizes[:1] + sizes[1:][-1:]))
+    record = {**first.record, "seed": None, "seeds": " ".join(map(str, seeds)), "episodes": episodes}
     merged = replace(merged, failed=failed, record=record)
     return merged if first.optimum is None else with_gaps(merged, first.optimum)
 

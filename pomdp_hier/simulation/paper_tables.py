@@ -13,7 +13,7 @@ from pomdp_hier._text import in_latex, visible
 from pomdp_hier._version import __version__
 
 _EXPONENT = re.compile(r"e([+-]\d+)")
-_EXACT_DIGITS = 5  # significant digits of a number without an interval
+_NEGATIVE = re.compile(r"(?<![\w.-])-(?=\d)")  # the sign of a number in text
 
 
 def versions() -> dict[str, str]:
@@ -35,12 +35,14 @@ class Quantity:
         interval: Its confidence interval, if it has one.
         signed: Whether to write a plus sign.
         bold: Whether it is the greatest of its column.
+        digits: The significant digits of a number without an interval.
     """
 
     value: float | None
     interval: tuple[float, float] | None = None
     signed: bool = False
     bold: bool = False
+    digits: int = 5
 
     @property
     def parts(self) -> tuple[str, str]:
@@ -49,11 +51,11 @@ class Quantity:
             return "", ""
         sign = "+" if self.signed else ""
         if self.interval is None or not all(map(math.isfinite, self.interval)):
-            return f"{self.value:{sign}z.{_EXACT_DIGITS}g}", ""
+            return f"{self.value:{sign}z.{self.digits}g}", ""
         low, high = self.interval
         half = high / 2 - low / 2
         if half <= 0:
-            return f"{self.value:{sign}z.{_EXACT_DIGITS}g}", "± 0"
+            return f"{self.value:{sign}z.{self.digits}g}", "± 0"
         decimals = max(0, 1 - math.floor(math.log10(float(f"{half:.1e}"))))
         if abs(low / 2 + high / 2 - self.value) > 0.01 * half:
             return f"{self.value:{sign}z.{decimals}f}", f"[{low:z.{decimals}f}, {high:z.{decimals}f}]"
@@ -131,8 +133,11 @@ def markdown_table(header: Sequence[str], rows: Rows, caption: str) -> str:
     return "\n".join([*lines, "", _in_markdown(caption)])
 
 
-def latex_table(header: Sequence[str], rows: Rows, caption: str, label: str | None) -> str:
-    """Return a table environment in LaTeX, for ``\\usepackage{booktabs}``."""
+def latex_table(header: Sequence[str], rows: Rows, caption: str, label: str | None, *, grouped: bool = False) -> str:
+    """Return a table environment in LaTeX, for ``\\usepackage{booktabs}``.
+
+    With ``grouped``, a rule divides rows of different first cells.
+    """
     check_text("label", label)
     if not isinstance(caption, str):
         raise unexpected("caption", caption, "text or None")
@@ -142,14 +147,17 @@ def latex_table(header: Sequence[str], rows: Rows, caption: str, label: str | No
 
     used = _used(header, rows)
     columns = "".join("r" if any(isinstance(row[c], Quantity) for row in rows) else "l" for c in used)
-    body = [" & ".join(text(row[c]) for c in used) + " \\\\" for row in rows]
+    body: list[str] = []
+    for k, row in enumerate(rows):
+        body += ["\\midrule"] if grouped and k and row[0] != rows[k - 1][0] else []
+        body.append(" & ".join(text(row[c]) for c in used) + " \\\\")
     return "\n".join(
         [
             "\\begin{table}",
             "\\centering",
-            f"\\caption{{{in_latex(caption)}}}",
+            f"\\caption{{{_NEGATIVE.sub('$-$', in_latex(caption))}}}",
             *([] if label is None else [f"\\label{{{label}}}"]),
-            f"\\begin{{tabular}}{{{columns}}}",
+            f"\\begin{{tabular}}{{@{{}}{columns}@{{}}}}",
             "\\toprule",
             " & ".join(in_latex(header[c]) for c in used) + " \\\\",
             "\\midrule",

@@ -36,7 +36,7 @@ def test_the_table(files, capsys):
         ["search-root", "0.0000"],
         ["hindsight", "0.2834"],
     ]
-    assert lines[-1] == "exact per item, n = 12, MDP value 0.2834, intervals without events rarer than 0.26"
+    assert lines[-1].startswith("exact per item, n = 12, MDP value 0.2834, events rarer than 0.26 may be missing")
 
 
 @pytest.mark.slow

@@ -264,6 +264,38 @@ def test_wrong_settings_of_an_experiment_are_named(settings):
         run_experiment({"tiger": tiger()}, POLICIES, **settings)
 
 
+def test_the_table_of_an_experiment_has_a_row_per_policy_and_states_each_setting_once():
+    found = run_experiment(
+        {"tiger": tiger(), "baby": crying_baby()},
+        {
+            "random": lambda problem, seed: RandomPolicy(seed),
+            "QMDP": QMDPPolicy(),
+            "RTBSS": RTBSS(depth=2),
+            "first": lambda problem: lambda belief: problem.all_actions[0],
+            "optimal": lambda problem: solve(problem, horizon=3).controller(),
+        },
+        n_episodes=8,
+        horizon=3,
+        seeds=range(2),
+        bounds=1.0,
+    )
+    latex = found.to_latex(label="tab:x").splitlines()
+    groups = " ".join(latex).split("\\midrule")[1:]
+    assert len(groups) == len(found)
+    for group, (name, table) in zip(groups, found.tables.items(), strict=True):
+        rows = [line for line in group.split("\\\\ ") if line.strip().startswith(f"{name} & ")]
+        assert [line.split(" & ")[1] for line in rows] == [row.name for row in table]
+        best = max(row.value for row in table)
+        assert ["mathbf" in line for line in rows] == [row.value == best for row in table]
+        assert {line.count("&") for line in rows} == {5}  # problem, policy, value, difference, gap, ms
+    caption = next(line for line in latex if line.startswith("\\caption"))
+    for once in ("n = 2 seeds of 8 episodes", "difference: to random", "horizon 3", "seeds 0 1", "numpy", "±: 95"):
+        assert caption.count(once) == 1
+    assert [caption.count(f"discount {each}") for each in ("0.95;", "0.9.")] == [1, 1]
+    assert caption.count("optimal value in [") == 2
+    assert "MDP" not in caption
+
+
 @pytest.mark.parametrize(
     ("cell", "markdown", "latex"),
     [
@@ -290,7 +322,7 @@ def test_tables_hold_hostile_names_and_state_what_was_run():
     table = compare_values({"a|b_$%\n": np.array([1.0, 2.0]), "c\\d{": np.array([3.0, 5.0])})
     markdown = table.to_markdown(unit="points").splitlines()
     assert {line.replace("\\|", "").count("|") for line in markdown[:4]} == {4}
-    assert "values in units of points" in markdown[-1]
+    assert "Values in units of points" in markdown[-1]
     assert f"numpy {np.__version__}" in markdown[-1]
     latex = table.to_latex(caption="50 %", label="tab:x")
     assert r"\caption{50 \%}" in latex
