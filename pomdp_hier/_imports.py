@@ -1,8 +1,9 @@
 """Imports of public names, of optional extras, and of compiled (numba) loops, when they are used.
 
-Starting compiled loops costs CPU seconds that numpy does not need: `LOADING` once per process, and the compilation of
-each function that numba's cache on disk does not hold, as in a fresh install. On large tasks compiled code is 1.3 to
-3.9 times as fast as numpy (more on deep trees), about twice; so it pays where numpy takes twice the time to start.
+Starting compiled loops costs CPU seconds that numpy does not need. These are `LOADING`, once per process, and the
+compilation of each function that is not in numba's cache on disk, as in a fresh install. On large tasks compiled code
+is about twice as fast as numpy (1.3 to 3.9 times, more on deep trees). So it pays where numpy takes twice the time to
+start.
 """
 
 import importlib.util
@@ -90,8 +91,7 @@ def as_frame(columns: Mapping[str, Any], backend: str) -> Any:
         return nw.from_dict(dict(columns), backend=backend).to_native()  # type: ignore[arg-type]
     except ImportError as error:
         raise MissingExtraError(
-            f"to_frame({brief(backend)}) needs narwhals and {backend}. "
-            "Install them with: pip install 'pomdp-hier[frames]'"
+            f"to_frame({brief(backend)}) needs narwhals and {backend}. Install it: pip install 'pomdp-hier[frames]'"
         ) from error
 
 

@@ -14,8 +14,8 @@ def mean_interval(
 ) -> tuple[float, float]:
     """Return the t interval ``mean ± t s / sqrt(n)`` of the mean; NaN for fewer than two values.
 
-    With weights, s is the weighted standard deviation, and n the effective number of values: few heavy values carry
-    the mean, and weights are not further values.
+    With weights, s is the weighted standard deviation, and n the effective number of values. Few heavy values carry the
+    mean, and weights are not further values.
 
     Args:
         values: ``[n]``.

@@ -1,10 +1,10 @@
-import ast
-from pathlib import Path
+import re
 
 import pytest
 
-import pomdp_hier
+from pomdp_hier import errors
 from pomdp_hier._text import brief, listed
+from tests.source_text import read, sources
 
 
 def nested(depth):
@@ -47,36 +47,49 @@ def test_a_list_says_how_many_there_are():
     assert listed([1, 2]) == "1, 2"
 
 
-def rounded_fields(source):
-    """Where a number is rounded to so many decimals in an f-string, and its format."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
-            spec = "".join(part.value if isinstance(part, ast.Constant) else "" for part in node.format_spec.values)
-            if spec.endswith(("f", "%")):
-                yield node.lineno, spec
-
-
 def test_what_rounds_to_zero_has_no_minus_sign():
     assert f"{-0.00004:z.4f} {-0.00004:+z.4f} {-0.00004:>+z9.4f}" == "0.0000 +0.0000   +0.0000"
-    for path in Path(pomdp_hier.__file__).parent.rglob("*.py"):
-        signed = [(line, spec) for line, spec in rounded_fields(path.read_text()) if "z" not in spec]
-        assert not signed, f"{path}: write z after the sign, as in :+z.4f, for a rounded number has no negative zero"
-
-
-def whole_values(source):
-    """Where an error or a warning shows a value by its repr, which may be long, too deep, or raise itself."""
-    if "!r" not in source:
-        return
-    tree = ast.parse(source)
-    own = {id(part) for node in ast.walk(tree) if getattr(node, "name", None) == "__repr__" for part in ast.walk(node)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FormattedValue) and node.conversion == ord("r") and id(node) not in own:
-            yield node.lineno
+    signed = [f"{source.path}:{line}" for source in sources() for line, spec in source.rounded if "z" not in spec]
+    assert not signed, f"write z after the sign, as in :+z.4f, for a rounded number has no negative zero: {signed}"
 
 
 def test_values_in_messages_are_in_brief():
-    assert list(whole_values("f'{a!r}'")) == [1]
-    package = Path(pomdp_hier.__file__).parent
-    for path in package.rglob("*.py"):
-        lines = list(whole_values(path.read_text()))
-        assert not lines, f"{path.relative_to(package)}, lines {lines}: write brief(value) for value!r"
+    assert read("f'{a!r}'").shown_whole == [1]
+    whole = [f"{source.path}:{line}" for source in sources() for line in source.shown_whole]
+    assert not whole, f"write brief(value) for value!r: {whole}"
+
+
+STOP = r"(\.( ?\{\})?|, as \{\}|pip install '.*')$|^(\w+: |\{\}: )?\{\}$"  # or a command to copy, or another message
+PATTERN = (
+    r".*(: got |\{\}).*(; expected |; \{\}|, which )",
+    r".*Install it: ",  # an extra that is not installed has no wrong value
+    r"(\w+: )?\{\}(: \{\}|:\{\}: \{\})?\.?$",  # another error's message, with its file or argument
+    r"\{\} Note: ",
+    r"--\{\} has no effect \{\}\. Leave it out\.",  # an option without effect has no wrong value
+    r"\{\}\{\}",  # where and what is wrong are variables
+    # The reasons beside the rows of a file of edits, shown as "row: reason".
+    r"\{\} (is another node|is below|are called|was not made)|no (target is given|node is called)",
+)
+
+
+def unlike(pattern, ending):
+    """The errors, or warnings, of the package whose messages have another form."""
+    return [
+        f"{source.path}:{line}: {text}"
+        for source in sources()
+        for line, name, text in source.errors
+        if name.endswith(ending) and (hasattr(errors, name) or name == "KeyError") and not re.search(pattern, text)
+    ]
+
+
+@pytest.mark.parametrize("ending", ["Error", "Warning"])
+def test_messages_end_in_a_full_stop(ending):
+    assert read("ParameterError(f'{a}: b', 'c.' if d else e)").errors == [
+        (1, "ParameterError", "{}: bc."),
+        (1, "ParameterError", "{}: b{}"),
+    ]
+    assert not unlike(STOP, ending)
+
+
+def test_errors_have_a_place_a_value_and_what_is_expected():
+    assert not unlike(f"^({'|'.join(PATTERN)})", "Error")

@@ -1,14 +1,12 @@
 """The language of the package: words that have a plainer one, and summary lines."""
 
-import ast
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.source_text import ROOT, sources
 
 REPLACED = {  # what stood in drafts: what the field says
     r"(?:is|are) no (?!(?:longer|more|less|larger|smaller|better|worse|wider|such|need)\b)[a-z]+": "is not a",
@@ -47,11 +45,9 @@ REPLACED = {  # what stood in drafts: what the field says
 
 def prose() -> Iterator[tuple[str, str]]:
     """Yield places and their texts: docstrings without examples, other strings of several words, documents."""
-    for path in sorted((ROOT / "pomdp_hier").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.count(" ") >= 2:
-                text = re.sub(r"(?m)^\s*(?:>>>|\.\.\.).*$", "", node.value)
-                yield f"{path.relative_to(ROOT)}:{node.lineno}", text
+    for source in sources():
+        for line, text in source.prose:
+            yield f"{source.path}:{line}", re.sub(r"(?m)^\s*(?:>>>|\.\.\.).*$", "", text)
     for path in sorted((ROOT / "pomdp_hier").rglob("*.html")):
         yield str(path.relative_to(ROOT)), path.read_text()
     for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md"):
@@ -76,11 +72,31 @@ def test_a_replaced_word_does_not_come_back(pattern: str, texts: list[tuple[str,
 
 
 def test_summary_lines_have_at_most_twenty_words() -> None:
-    long = []
-    for path in sorted((ROOT / "pomdp_hier").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-                summary = (ast.get_docstring(node) or "").split("\n\n")[0].split()
-                if len(summary) > 20:
-                    long.append(f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {len(summary)} words")
+    summaries = (
+        (source.path, line, text.split("\n\n")[0].split()) for source in sources() for line, text in source.docstrings
+    )
+    long = [f"{path}:{line}: {len(words)} words" for path, line, words in summaries if len(words) > 20]
     assert not long, f"{len(long)}: {long[:20]}"
+
+
+def sentences(docstring: str) -> Iterator[str]:
+    """Yield the sentences, without examples, displayed formulas, tables and sources; code is one word."""
+    text = re.sub(r"(?m)^ *>>>.*(?:\n.*\S.*)*", "", docstring)
+    text = re.sub(r"``[^`]*``|`[^`]*`", "code", text)
+    for block in re.split(r"\n\s*\n", text):
+        if not block.startswith(("    ", "|", "Source", "Reference")):
+            for part in re.split(r"\n(?= *(?:[-*] |[\w*, ]+(?: \([^)]*\))?: ))", block):
+                yield from re.split(r"(?<=[.!?])[)\"']*\s+", " ".join(part.split()))
+
+
+def test_sentences_have_at_most_twenty_five_words() -> None:
+    text = "Do it (``a b``).\n\n    a + b\n\nArgs:\n    x: One two. Three.\n    y: Four\n        five.\n\n>>> 1\n1"
+    assert list(sentences(text)) == ["Do it (code).", "Args:", "x: One two.", "Three.", "y: Four five.", ""]
+    long = [
+        f"{source.path}:{line}: {len(words)} words: {sentence}"
+        for source in sources()
+        for line, text in source.docstrings
+        for sentence in sentences(text)
+        if len(words := re.findall(r"\S*\w\S*", sentence)) > 25
+    ]
+    assert not long, "\n".join([f"{len(long)}:", *long])

@@ -18,7 +18,7 @@ from pomdp_hier._arguments import check_choice
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines import on_numpy
 from pomdp_hier._engines.task import Advance, AlwaysDescend, HindsightRule, LookAhead, Rule, SearchRoot, Stops, Task
-from pomdp_hier.errors import MissingExtraError, ParameterError, Setting
+from pomdp_hier.errors import Argument, MissingExtraError, ParameterError, Setting
 from pomdp_hier.features.affinity import Affinity, Batch
 from pomdp_hier.features.dense import DenseAffinity
 from pomdp_hier.features.membership import Children
@@ -135,15 +135,13 @@ def choose_engine(
             seconds = numpy_seconds(task, np.asarray(items), _imports.price(_NUMBA_FILE, compilation))
         return "numba" if _imports.pays(seconds, _NUMBA_FILE, compilation) else "numpy"
     if not _imports.is_installed():
-        raise MissingExtraError(
-            Setting("engine", "numba"), " needs numba. Install it with: pip install 'pomdp-hier[fast]'"
-        )
+        raise MissingExtraError(Setting("engine", "numba"), " needs numba. Install it: pip install 'pomdp-hier[fast]'")
     if not known:
         raise ParameterError(
-            Setting("engine", "numba"),
-            " supports the built-in policies over dense features with a built-in similarity. Use ",
+            Argument("engine"),
+            ": got 'numba'; expected a built-in policy, and dense features with a built-in similarity. Pass ",
             Setting("engine", "auto", "numpy"),
-            " for CSR or precomputed input, and for custom functions and rules.",
+            ".",
         )
     return engine
 

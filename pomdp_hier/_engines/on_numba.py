@@ -202,7 +202,7 @@ def derives(tree: TreeArrays, of: Similarities, node: int, own: int, rounded: fl
 
     For the cosine, the products with the sums of the children add up to that of the node. The product of the largest
     child is derived by subtraction. Each subtraction may add the rounding error of the node's product, in units of one
-    unit vector; ``rounded`` is the error since the last direct product. While it is at most `BUDGET` per item of the
+    unit vector. ``rounded`` is the error since the last direct product. While it is at most `BUDGET` per item of the
     child, the mean keeps all digits but the last.
     """
     places = tree.places

@@ -121,15 +121,16 @@ def _sqlite_errors(path: Path) -> Iterator[None]:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter from names in a damaged file
         reasons = {
-            sqlite3.SQLITE_BUSY: "another process is writing this file. Wait for it, or end it.",
-            sqlite3.SQLITE_NOTADB: f"the file is not a checkpoint. {_OTHER}",
-            sqlite3.SQLITE_FULL: "the disk is full; finished rows are kept. Free disk space, and run again.",
-            sqlite3.SQLITE_CANTOPEN: "the file cannot be opened or created. Pass a path in an existing folder.",
-            sqlite3.SQLITE_TOOBIG: "an array has more than 1 GB, which SQLite does not hold. Pass checkpoint=None.",
-            sqlite3.SQLITE_READONLY: "the file cannot be written. Pass another path.",
+            sqlite3.SQLITE_BUSY: "got a file in use; expected a free one. Wait for the other process, or end it.",
+            sqlite3.SQLITE_NOTADB: f"got another file; expected a checkpoint. {_OTHER}",
+            sqlite3.SQLITE_FULL: "got a full disk, which keeps the finished rows. Free disk space, and run again.",
+            sqlite3.SQLITE_CANTOPEN: "got a path that cannot be opened; expected an existing folder. Pass another.",
+            sqlite3.SQLITE_TOOBIG: "got an array of more than 1 GB, which SQLite does not hold. Pass checkpoint=None.",
+            sqlite3.SQLITE_READONLY: "got a read-only file; expected one that can be written. Pass another path.",
         }
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        raise CheckpointError(f"{path}: {reasons.get(code, f'the file is damaged ({error}). {_OTHER}')}") from error
+        damaged = f"got a damaged file ({error}); expected a checkpoint. {_OTHER}"
+        raise CheckpointError(f"{path}: {reasons.get(code, damaged)}") from error
 
 
 def _read(
@@ -157,7 +158,7 @@ def _read(
     if pragma("user_version") != _FORMAT:
         raise CheckpointError(f"{path}: got checkpoint format {pragma('user_version')}; expected {_FORMAT}. {_OTHER}")
     if (found := pragma("integrity_check")) != "ok":
-        raise CheckpointError(f"{path}: the file is damaged ({found}). {_OTHER}")
+        raise CheckpointError(f"{path}: got a damaged file ({found}); expected a checkpoint. {_OTHER}")
     keys = [row[0] for row in connection.execute("SELECT key FROM run")]
     if keys != [key]:
         raise CheckpointError(
@@ -169,7 +170,8 @@ def _read(
         row = kind(*fields)
         typed = [type(field) for field in row] == list(columns.values())
         if not typed or _checksum(row) != checksum or not possible(row):
-            raise CheckpointError(f"{path}: the row of {next(iter(columns))} {brief(row[0])} is damaged. {_OTHER}")
+            where = f"{next(iter(columns))} {brief(row[0])}"
+            raise CheckpointError(f"{path}: got a damaged row of {where}; expected a checkpoint. {_OTHER}")
         rows[row[0]] = row
     return rows
 

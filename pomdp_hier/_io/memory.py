@@ -67,9 +67,8 @@ def room_for(shape: tuple[int, int], may_use_disk: bool) -> "npt.NDArray[np.floa
                 return np.memmap(file, dtype=np.float64, mode="r+", shape=shape)
         except OSError as error:
             raise FeatureError(
-                f"{tempfile.gettempdir()}: got too little space for {_readable(needed)} of cluster sums "
-                f"({error.strerror}). Free "
-                "space there, or set TMPDIR to another folder."
+                f"{tempfile.gettempdir()}: got too little space ({error.strerror}); expected {_readable(needed)} for "
+                "cluster sums. Free space there, or set TMPDIR to another folder."
             ) from error
     return np.zeros(shape)
 

@@ -92,8 +92,8 @@ def workbook_text(content: bytes, name: str, error: type[PomdpHierError]) -> str
         error: What to raise.
 
     Raises:
-        PomdpHierError: As ``error``: it is not a workbook, has no such sheet, is larger than the available memory, or
-            has merged cells, errors, or formulas without values.
+        PomdpHierError: As ``error``: it is not a workbook, has no such sheet, or is larger than the available memory.
+            Or it has merged cells, errors, or formulas without values.
         MissingExtraError: Openpyxl is not installed.
     """
     openpyxl = need_excel(name)

@@ -48,11 +48,16 @@ def write_file(path: str | os.PathLike[str], content: str | bytes, *, replace: b
         else:
             _put_in_place(target, content, replace)
     except FileExistsError:
-        message = f"{path}: exists already; choose another path, or replace it: "
-        raise PomdpHierError(message, Setting("replace", True)) from None
+        raise PomdpHierError(
+            f"{path}: got a path that exists; expected a new one. Choose another, or replace it: ",
+            Setting("replace", True),
+            ".",
+        ) from None
     except OSError as error:
         reason = error.strerror or str(error)
-        raise PomdpHierError(f"{path}: cannot be written ({reason}). Choose another path.") from error
+        raise PomdpHierError(
+            f"{path}: got a path that cannot be written ({reason}); expected one that can. Choose another path."
+        ) from error
 
 
 def remove_drafts() -> None:

@@ -34,8 +34,8 @@ class Appraisal:
 
     Attributes:
         score: The HQS.
-        search_length_score: The score of `expected_search_length`: the reduction of the search length of a searcher who
-            may go back, 0 for a list and 1 for items found at once.
+        search_length_score: The score of `expected_search_length`, for a searcher who may go back: the reduction of the
+            search length. It is 0 for a list and 1 for items found at once.
         search_length_score_with_labels: The same with a label cost of 1.
         no_tree: The value of searching at the root, without the tree; 0 with the paper's reward.
         hindsight: The hindsight value: the score of the best stop of each search, an upper bound for every policy.
@@ -59,7 +59,7 @@ class Appraisal:
         result: The result per item.
         search_length: The expected search length per item, without label cost.
         likely_delta: The maximum-likelihood temperature for the places of the items (`calibrate_delta`), to compare
-            with the temperature used; NaN for samples, or if the likelihood has no maximum.
+            with the temperature used. It is NaN for samples, or if the likelihood has no maximum.
 
     Example:
         >>> found = appraise([[1, 0], [1, 0], [0, 1], [0, 1]], Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4))
@@ -198,7 +198,7 @@ def appraised(
     """Return the baselines of a result, on its items; see `appraise`."""
     if not (is_real(min_denominator) and 0 < min_denominator < math.inf):
         raise ParameterError(
-            f"min_denominator: got {brief(min_denominator)}; expected a positive number, such as {MIN_DENOMINATOR}"
+            f"min_denominator: got {brief(min_denominator)}; expected a positive number, such as {MIN_DENOMINATOR}."
         )
     hindsight = score(prepared.under(policy="hindsight"), Run(threads=run.threads), Sampling(), result).score
     lengths = search_length(prepared, Run(threads=run.threads), Sampling(), like=result)
@@ -247,7 +247,7 @@ def shuffled_scores(
         >>> shuffled_scores([[1, 0], [1, 0], [0, 1], [0, 1]], tree, n_shuffles=3).shape
         (3,)
     """
-    refused = {"checkpoint": "a checkpoint is of one tree, and each shuffle is another. Leave it out."}
+    refused = {"checkpoint": "each shuffle is another tree. Leave it out."}
     prepared, run, sampling = opened(X, hierarchy, settings, refused)
     run = run.seeded(random_state)
     result: HQSResult | None = None

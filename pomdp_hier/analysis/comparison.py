@@ -184,7 +184,7 @@ class Comparison:
         """
         for name in (one, other):
             if name not in self.results:
-                raise ParameterError(f"tree: got {brief(name)}; expected one of {', '.join(map(repr, self.results))}")
+                raise ParameterError(f"tree: got {brief(name)}; expected one of {', '.join(map(repr, self.results))}.")
         gain, items = self.results[one].values - self.results[other].values, self.results[one].sampled_items
         weights = self.results[one].sample_weight
         counted = gain if weights is None else gain * relative_weights(weights)
@@ -204,7 +204,7 @@ class Comparison:
     def versions(self) -> list[dict[str, Any]]:
         """Return one dictionary per tree in the given order, with the change of the score from the tree before.
 
-        ``low`` and ``high`` are the ends of the interval of ``change``; ``n_better`` and ``n_worse`` count the items
+        ``low`` and ``high`` are the ends of the interval of ``change``. ``n_better`` and ``n_worse`` count the items
         with a higher and a lower value than before. All of them are None for the first tree.
         """
         pairs = {(pair.one, pair.other): pair for pair in self.differences}
@@ -297,7 +297,7 @@ def compare(
     named = as_trees(trees)
     first = next(iter(named)) if reference is None else reference
     if not is_one_of(first, *named):
-        raise ParameterError(f"reference: got {brief(first)}; expected one of {', '.join(map(repr, named))}")
+        raise ParameterError(f"reference: got {brief(first)}; expected one of {', '.join(map(repr, named))}.")
     check_level("confidence", confidence)
     check_flag("measures", measures)
     check_integer("quadratic_limit", quadratic_limit)
@@ -495,12 +495,12 @@ def compare_search_policies(
     """
     request = read_settings(
         settings,
-        policy="it is what is being compared; name the policies in policies=",
+        policy="policies are compared. Name it in policies=.",
         checkpoint="a checkpoint is of one run. Evaluate each policy with its own.",
     )
     searched = _by_name(policies)
     if not searched:
-        raise ParameterError(f"policies: got none; expected at least one, such as {listed(ENGINE_POLICIES, limit=2)}")
+        raise ParameterError(f"policies: got none; expected at least one, such as {listed(ENGINE_POLICIES, limit=2)}.")
     run = request.run
     prepared = prepare(X, hierarchy, request.settings, sample_weight=request.sample_weight)
     tested, record = None, {}
@@ -602,6 +602,6 @@ def _by_name(policies: Any) -> dict[str, Any]:
     if isinstance(policies, str) or not isinstance(policies, Sequence):
         raise ParameterError(
             f"policies: got {brief(policies)}; expected a list of names such as {list(ENGINE_POLICIES[:2])}, or a "
-            "mapping of names to policies"
+            "mapping of names to policies."
         )
     return numbered((named(policy), policy) for policy in held("policies", policies))

@@ -1,7 +1,7 @@
 """Diagnosis of a hierarchy: where searchers take wrong branches or stop early, and which items are lost.
 
-The gap between a score and perfect guidance splits without remainder. With T the node where the search for x stops, L
-the leaf cluster of x, and ``eta_t`` the guidance to the correct child at level t,
+The gap between a score and perfect guidance splits without remainder. T is the node where the search for x stops, and L
+the leaf cluster of x. ``eta_t`` is the guidance to the correct child at level t.
 
     r(L) - V_x = sum over t < T of (r_T + 1) * prod over s < t of eta_s * (1 - eta_t)      wrong branch at level t
                  + r(L) - r(T)                                                             early stop at T .

@@ -24,7 +24,7 @@ class Duplicates:
         if keys is not None:
             keys = as_ids("duplicates", list(keys) if isinstance(keys, str) else keys)
             if len(keys) != n_items:
-                raise ParameterError(f"duplicates: got {len(keys)} keys; expected {n_items}, one per item")
+                raise ParameterError(f"duplicates: got {len(keys)} keys; expected {n_items}, one per item.")
             number: dict[Hashable, int] = {}
             self._group = np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64)
         self._places = np.sort(self._group * n_items + hierarchy.starts[:n_items])

@@ -53,8 +53,8 @@ class LevelScores:
         results: The result of each tree, per item.
         differences: The paired difference of each tree to the whole tree; 0 for the whole tree.
         trees: The trees.
-        lengths: Where a tree with fewer levels has the best score: the mean search lengths of the whole tree and of
-            that one, items and labels counted (`expected_search_length` with ``label_cost=1``); otherwise None.
+        lengths: If a tree with fewer levels has the best score, the mean search lengths of the whole tree and of that
+            one; otherwise None. Items and labels are counted (`expected_search_length` with ``label_cost=1``).
     """
 
     remove_from: Side
@@ -172,7 +172,7 @@ def score_by_levels(
     require_hierarchy(hierarchy)
     check_integer("limit", limit, 2)
     if not is_one_of(remove_from, "bottom", "top"):
-        raise ParameterError(f"remove_from: got {brief(remove_from)}; expected 'bottom' or 'top'")
+        raise ParameterError(f"remove_from: got {brief(remove_from)}; expected 'bottom' or 'top'.")
     deepest = int(hierarchy.levels[hierarchy.n_items :].max())
     steps = np.unique(np.linspace(0, deepest, min(limit, deepest + 1)).round().astype(int))[::-1].tolist()
     trees = [without_levels(hierarchy, kept, remove_from) for kept in steps]
@@ -200,7 +200,7 @@ def without_levels(tree: Hierarchy, kept: int, side: Side = "bottom") -> Hierarc
     Args:
         tree: The tree.
         kept: The number of levels to keep.
-        side: From the ``"bottom"``, deeper clusters are dissolved into those of the last level kept; from the
+        side: From the ``"bottom"``, deeper clusters are dissolved into those of the last level kept. From the
             ``"top"``, clusters are dissolved into the root until ``kept`` levels are left.
 
     Example:
@@ -255,14 +255,14 @@ class BestCut:
 def best_cut(X: Any, hierarchy: Hierarchy, *, levels: int = 1, max_clusters: int = 1000, **settings: Any) -> BestCut:
     """Find the cut of a dendrogram with the best HQS: a flat cut, or one of a few levels.
 
-    Flat cuts are scored for every number k of clusters, by the change from k - 1: one cluster is replaced by its
+    Flat cuts are scored for every number k of clusters, by the change from k - 1. One cluster is replaced by its
     children, and so are its terms in the sum of ``exp(sim / delta)`` of each item. The scores equal those of `evaluate`
     to rounding. Each further level is chosen greedily from twelve sizes at equal ratios, while the score rises.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
-        hierarchy: The dendrogram. Clusters are split by falling number where every node has a higher number than its
-            children, as ``Hierarchy.from_linkage`` numbers the merges, and by falling size in other trees.
+        hierarchy: The dendrogram. Clusters are split by falling number if every node has a higher number than its
+            children, as in ``Hierarchy.from_linkage``. In other trees they are split by falling size.
         levels: The largest number of levels of the cut.
         max_clusters: The largest number of clusters of a flat cut.
         **settings: Similarity, delta, nu, tie, reward and sample_weight, as for `evaluate`.
@@ -348,10 +348,10 @@ def _flat_scores(prepared: Prepared, order: Sequence[int], counts: Sequence[int]
 def _block_totals(prepared: Prepared, items: Ints, shares: Floats, order: Sequence[int], most: int) -> Floats:
     """Return the sum of the weighted values of a block of items in each flat cut.
 
-    For each item and each group of clusters, ``top`` is the largest similarity; of all its clusters but that one,
-    ``rest`` and ``squares`` are the sums of ``w`` and ``w**2`` with ``w = exp((sim - top) / delta)``; and ``rise`` is
-    the sum of ``w**2 (r' - r)`` over all. From the groups come these sums of all clusters, with the mass
-    ``M = sum w = 1 + rest``, and by the margin of `look_ahead.weigh`, times M**2, where small differences stay exact,
+    For each item and each group of clusters, ``top`` is the largest similarity, and ``w = exp((sim - top) / delta)``.
+    ``rest`` and ``squares`` are the sums of ``w`` and ``w**2`` over all clusters of the group but that one. ``rise`` is
+    the sum of ``w**2 (r' - r)`` over all. The groups give these sums for all clusters, with ``M = sum w = 1 + rest``.
+    By the margin of `look_ahead.weigh`, times ``M**2``, where small differences stay exact, the search
 
         descends if  sum w**2 (r' - r) > (1 + r) sum w (M - w) = (1 + r) (2 rest + rest**2 - squares) ,
         value = (r_own + 1) w_own / M - 1 .

@@ -69,7 +69,7 @@ def suggest_moves(
     """Return moves that raise the score, the best first.
 
     A lost item is a candidate for the leaf cluster where its searcher ends. A cluster with a majority of items lost
-    above it is a candidate for the node that their searchers enter, and for the deepest node that 80 % of them pass.
+    above it is a candidate for the node that their searchers enter. Another is the deepest node that 80 % of them pass.
     With q the probability of arrival, the value there would be ``q (r + 1) - 1``; the predicted gain is the mean
     increase over the items. The best candidates are applied one at a time and scored, so that the gain includes the
     effect on all other items. Moves without a gain, and moves inside a node that a better one moves, are left out.
@@ -152,10 +152,10 @@ def apply_moves(hierarchy: Hierarchy, moves: Iterable[tuple[int, int] | Move]) -
         try:
             node, target = (move.node, move.target) if isinstance(move, Move) else move
         except (TypeError, ValueError) as error:
-            raise ParameterError(f"moves: got {brief(move)}; expected pairs of a node and its new parent") from error
+            raise ParameterError(f"moves: got {brief(move)}; expected pairs of a node and its new parent.") from error
         changes = draft.moved(node, target)
         if node in moved:
-            raise ParameterError(f"moves: got two moves of node {node}; expected one per node")
+            raise ParameterError(f"moves: got two moves of node {node}; expected one per node.")
         moved.add(node)
         draft.apply(changes)
     return draft.tree()

@@ -175,9 +175,9 @@ def _temperatures(deltas: Sequence[float] | None) -> list[float]:
     try:
         chosen = sorted(map(float, held("deltas", deltas)))
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"deltas: got {brief(deltas)}; expected a list of positive numbers") from error
+        raise ParameterError(f"deltas: got {brief(deltas)}; expected a list of positive numbers.") from error
     if not chosen or len(set(chosen)) < len(chosen):
-        raise ParameterError(f"deltas: got {chosen}; expected at least one temperature, each once")
+        raise ParameterError(f"deltas: got {chosen}; expected at least one temperature, each once.")
     return chosen
 
 
@@ -237,7 +237,7 @@ def hqs_scorer(*, cut: bool = True, **settings: Any) -> HQSScorer:
 
     Args:
         cut: Whether the clusters of an AgglomerativeClustering (``n_clusters`` or ``distance_threshold``) become the
-            leaf clusters, with the merges above them as the tree; otherwise the whole dendrogram is scored.
+            leaf clusters, with the merges above them as the tree. If not, the whole dendrogram is scored.
         **settings: As for `evaluate`; a sample must be the same for all models.
 
     Raises:
@@ -262,8 +262,8 @@ def hqs_scorer(*, cut: bool = True, **settings: Any) -> HQSScorer:
     """
     request = read_settings(
         settings,
-        checkpoint="a checkpoint is of one run, and every model is another. Leave it out.",
-        half_width="models are scored on one sample, not one per score. Pass sample_size.",
+        checkpoint="every model is another run. Leave it out.",
+        half_width="all models share one sample. Pass sample_size.",
     )
     request.check_used()
     sampling = request.sampling
@@ -272,7 +272,7 @@ def hqs_scorer(*, cut: bool = True, **settings: Any) -> HQSScorer:
             Argument("sample_size"),
             f": got {brief(sampling.sample_size)} with sampling={brief(sampling.sampling)} and random_state="
             f"{brief(sampling.random_state)}; expected the same items for all models. Give sampling='simple' (strata "
-            "follow the tree of each model) and an integer as random_state",
+            "follow the tree of each model) and an integer as random_state.",
         )
     return HQSScorer(cut, settings)
 
@@ -297,7 +297,7 @@ def tree_of_model(estimator: Any, *, cut: bool = True) -> Hierarchy:
         return Hierarchy.from_hdbscan(estimator)
     raise ParameterError(
         f"estimator: got {type(estimator).__name__} without a tree; expected a fitted model with children_ "
-        "(AgglomerativeClustering), condensed_tree_ (HDBSCAN) or hierarchy_"
+        "(AgglomerativeClustering), condensed_tree_ (HDBSCAN) or hierarchy_."
     )
 
 
@@ -325,7 +325,7 @@ def cut_tree(children: Any, n_items: int, n_clusters: int) -> Hierarchy:
             "compute_full_tree=True, and a connectivity, if any, that is connected."
         )
     if not 1 <= n_clusters <= n_items:
-        raise ParameterError(f"n_clusters: got {n_clusters}; expected 1 to {n_items}, the number of items")
+        raise ParameterError(f"n_clusters: got {n_clusters}; expected 1 to {n_items}, the number of items.")
     n_nodes = 2 * n_items - 1
     above = np.full(n_nodes, -1)
     above[merges.reshape(-1)] = np.repeat(np.arange(n_items, n_nodes), 2)

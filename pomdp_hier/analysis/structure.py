@@ -119,8 +119,8 @@ def check_structure(
 
     Args:
         hierarchy: The tree.
-        diagnosis: The diagnosis of the tree, for catch-alls: clusters that are more similar to items of at least three
-            siblings, and of half of all siblings, than the own cluster of these items.
+        diagnosis: The diagnosis of the tree, for catch-alls. A catch-all is more similar to some items of its siblings
+            than their own cluster is, for at least three siblings and half of all.
         wide: The largest number of children of a node that is not wide.
         lopsided: The share of items in one child from which a node is lopsided.
 

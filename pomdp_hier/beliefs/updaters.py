@@ -266,8 +266,8 @@ class TabularUpdater:
     """Bayes' rule in float64 on the arrays of a problem, for a `Belief` or an array ``[S]``.
 
     Arrays are in the order of ``problem.states``; they need no look-up of names and are faster. Predictions use a dense
-    transition matrix where that is faster: up to 100 states, up to 1,000 states with at least 15 % nonzero entries, and
-    beyond with at least 50 % (measured by ``benchmarks/belief_update.py``).
+    transition matrix where that is faster (measured by ``benchmarks/belief_update.py``): up to 100 states. Up to 1,000
+        states it needs at least 15 % nonzero entries, and beyond that 50 %.
 
     Args:
         problem: A `POMDP` or its compiled arrays (``problem.compiled``).

@@ -156,15 +156,19 @@ def check_target(
     target = Path(path)
     if endings is not None and (target.suffix.lower() if tabular else file_ending(path)) not in endings:
         more = ", or - for CSV on stdout" if tabular else ""
-        raise ParameterError(f"{option}: got {path}; expected a name that ends in {' or '.join(endings)}{more}")
+        raise ParameterError(f"{option}: got {path}; expected a name that ends in {' or '.join(endings)}{more}.")
     if not target.parent.is_dir():
-        raise PomdpHierError(f"{path}: the folder {target.parent} does not exist. Make it first.")
+        raise PomdpHierError(f"{path}: got the folder {target.parent}, which does not exist. Make it first.")
     if target.is_dir():
-        raise PomdpHierError(f"{path}: got a folder; expected the path of a file")
+        raise PomdpHierError(f"{path}: got a folder; expected the path of a file.")
     if tabular and target.suffix.lower() == ".xlsx":
         need_excel(path)
     if os.path.lexists(target) and not force:
-        raise PomdpHierError(f"{path}: exists already. Choose another path, or replace it: ", Setting("replace", True))
+        raise PomdpHierError(
+            f"{path}: got a path that exists; expected a new one. Choose another, or replace it: ",
+            Setting("replace", True),
+            ".",
+        )
 
 
 def write_table(path: str, columns: Mapping[str, Sequence[Any]], force: bool) -> None:

@@ -57,7 +57,7 @@ def _run_check(options: argparse.Namespace) -> int:
         names = (*inputs.OF_FEATURES, *inputs.OF_SETTINGS, "tree_format", "names", *trees.OF_TREES, "check_items")
         inputs.refuse_unused(options, names, "on a .pomdp file")
     if options.check_items < 1:
-        raise ParameterError(f"--check-items: got {options.check_items}; expected an integer of at least 1")
+        raise ParameterError(f"--check-items: got {options.check_items}; expected an integer of at least 1.")
     return _check_file(options) if options.hierarchy is None else _check_hierarchy(options)
 
 
@@ -311,7 +311,9 @@ def _belief(text: str, states: dict[str, Any]) -> dict[Any, Any]:
     except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict):
-        raise ParameterError(Argument("belief"), f': got {brief(text)}; expected a JSON object, such as {{"STATE": 1}}')
+        raise ParameterError(
+            Argument("belief"), f': got {brief(text)}; expected a JSON object, such as {{"STATE": 1}}.'
+        )
     return {states.get(name, name): probability for name, probability in given.items()}
 
 

@@ -162,7 +162,7 @@ def _sample_size(text: str | None) -> float | None:
         return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
     except ValueError:
         raise ParameterError(
-            f"--sample-size: got {brief(text)}; expected a number of items, or a fraction such as 0.1"
+            f"--sample-size: got {brief(text)}; expected a number of items, or a fraction such as 0.1."
         ) from None
 
 
@@ -186,7 +186,7 @@ def _check_usage(options: argparse.Namespace) -> None:
     if not sampled:
         inputs.refuse_unused(options, ("sampling", "seed"), "without --sample-size or --half-width")
     elif options.shuffles:
-        raise ParameterError("--shuffles has no effect on a sample. Leave it out.")
+        inputs.refuse_unused(options, ("shuffles",), "on a sample")
     if options.score_only or options.out == "-":
         why = "with --score-only" if options.score_only else "with --out -"
         inputs.refuse_unused(options, ("top", "shuffles"), why)

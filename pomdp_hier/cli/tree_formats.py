@@ -29,13 +29,13 @@ def source_name(path: str) -> str:
 def read_bytes(path: str, expected: str) -> bytes:
     if path == "-":
         if sys.stdin is None:
-            raise ReaderError("standard input: closed. Give a path.")
+            raise ReaderError("standard input: got a closed stream; expected a tree. Give a path.")
         return sys.stdin.buffer.read()
     try:
         return Path(without_sheet(path)[0]).read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ReaderError(f"{path}: cannot be read ({reason}); expected {expected}.") from error
+        raise ReaderError(f"{path}: got a path that cannot be read ({reason}); expected {expected}.") from error
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """HQS on several processes or machines with Dask: one task per partition of whole subtrees, where its rows are.
 
 The features are read once, in row ranges, and dealt out by partition. Each partition returns the sums of the few
-clusters that others have to know; the top of the tree is added up here and sent to all; then each partition scores its
+clusters that others have to know. The top of the tree is added up here and sent to all. Then each partition scores its
 own items. Nothing else moves, and whatever a lost worker held is computed again from the features.
 """
 
@@ -74,10 +74,9 @@ def evaluate_distributed(
     for partitions of any size. With numba they are bit-for-bit identical.
 
     Args:
-        X: Features ``[N, D]``: an array, a scipy sparse matrix, a Dask array, or the path of a Parquet file or folder,
-            a ``.npy`` or ``.npz`` file or a folder of them, or a list of such files; every worker has to see the
-            path. Fastest where the rows are in the tree's leaf order. Sparse rows become dense where a partition is
-            scored.
+        X: Features ``[N, D]``: an array, a scipy sparse matrix, a Dask array, or a path. A path names a ``.parquet``,
+            ``.npy`` or ``.npz`` file or a folder of them, or is a list of such files. Every worker has to see it.
+            Fastest where the rows are in the tree's leaf order. Sparse rows become dense where a partition is scored.
         hierarchy: The tree over the N items, in the order of the rows, or by the ids of a Parquet column.
         client: A ``distributed.Client``, or the address of a scheduler; None for this process, one partition
             after the other.
@@ -94,7 +93,7 @@ def evaluate_distributed(
 
     Raises:
         FeatureError: The features cannot be used.
-        ParameterError: A setting cannot be used or needs all features in one process, the workers run out of memory
+        ParameterError: A setting cannot be used or needs all features in one process. Or the workers run out of memory
             or die on one partition, or the scheduler is lost.
         MissingExtraError: Dask, or pyarrow for Parquet, is not installed.
 
@@ -372,13 +371,15 @@ def _cluster_lost(distributed: Any) -> Iterator[None]:
     except (MemoryError, distributed.KilledWorker) as error:
         what = "died, one after another," if isinstance(error, distributed.KilledWorker) else "ran out of memory"
         raise ParameterError(
-            f"client: its workers {what} on one partition ({error or type(error).__name__}). Set smaller partitions: ",
+            f"client: got workers that {what} on one partition ({error or type(error).__name__}); expected enough "
+            "memory. Set smaller partitions: ",
             Setting("partition_items"),
             ", or give the workers more memory.",
         ) from error
     except (CancelledError, distributed.comm.CommClosedError) as error:
         raise ParameterError(
-            f"client: its scheduler was lost ({brief(str(error))}). Start a scheduler and run this again."
+            f"client: got a scheduler that was lost ({brief(str(error))}); expected one that answers. "
+            "Start it and run again."
         ) from error
 
 
@@ -398,7 +399,7 @@ def _runner(client: Any) -> Iterator[_Runner]:
                 connected = distributed.Client(client, set_as_default=False)
             except (OSError, ValueError) as error:
                 raise ParameterError(
-                    f"client: got {brief(client)}, where no scheduler answers ({error}); expected an address, such as tcp://host:8786"
+                    f"client: got {brief(client)}, where no scheduler answers ({error}); expected an address, such as tcp://host:8786."
                 ) from error
             with connected, _cluster_lost(distributed):
                 yield _OnDask(connected)
@@ -406,4 +407,4 @@ def _runner(client: Any) -> Iterator[_Runner]:
             with _cluster_lost(distributed):
                 yield _OnDask(client)
         else:
-            raise ParameterError(f"client: got {brief(client)}; expected a distributed.Client, an address or None")
+            raise ParameterError(f"client: got {brief(client)}; expected a distributed.Client, an address or None.")

@@ -55,9 +55,9 @@ def as_source(features: Any, id_column: str | None = None, weight_column: str | 
     """Return the source of the features.
 
     Args:
-        features: A Dask array ``[N, D]``, an array or sparse matrix, or a path: a Parquet file or folder, a ``.npy``
-            or ``.npz`` file or a folder of them, or a list of files. The files of a folder follow one another by
-            name, numbers in the names by their value (2 before 10).
+        features: A Dask array ``[N, D]``, an array or sparse matrix, or a path. A path names a ``.parquet``, ``.npy``
+            or ``.npz`` file or a folder of them, or is a list of such files. The files of a folder follow one another
+            by name, numbers in the names by their value (2 before 10).
         id_column: The Parquet column of ids, by default the one called ``id``, ``item`` or ``item_id``.
         weight_column: The Parquet column of weights, which is not a feature.
     """
@@ -73,7 +73,7 @@ def as_source(features: Any, id_column: str | None = None, weight_column: str | 
         if features.ndim != 2 or features.dtype.kind not in "fiub":
             raise FeatureError(
                 f"X: got a Dask array of shape {features.shape} and dtype {features.dtype}; expected real "
-                "numbers, [N, D]"
+                "numbers, [N, D]."
             )
         if not all(np.isfinite(length) for length in features.shape):
             raise FeatureError(
@@ -83,6 +83,7 @@ def as_source(features: Any, id_column: str | None = None, weight_column: str | 
             raise FeatureError(
                 "X: got a Dask array; expected a Parquet file for a column of weights. Leave this out: ",
                 Setting("weight_column", weight_column),
+                ".",
             )
         return _DaskSource(features)
     raise FeatureError(
@@ -107,7 +108,7 @@ def _of_paths(paths: Sequence[Any], id_column: str | None, weight_column: str | 
             _no_columns(f"{path}: got {suffix} files", id_column, weight_column)
             found, source = tables, _TableSource.of(tables, read)
     if not tables:
-        raise FeatureError(f"X: got {path}; expected a .parquet, .npy or .npz file, or a folder of such files")
+        raise FeatureError(f"X: got {path}; expected a .parquet, .npy or .npz file, or a folder of such files.")
     if len(paths) > 1 and len(found) != len(files):
         other = next(file for file in files if file not in found)
         raise FeatureError(
@@ -120,7 +121,7 @@ def _no_columns(got: str, id_column: str | None, weight_column: str | None) -> N
     """Raise if a column is named of features without names."""
     for option, column in (("id_column", id_column), ("weight_column", weight_column)):
         if column is not None:
-            raise FeatureError(f"{got}; expected named columns. Leave this out: ", Setting(option, column))
+            raise FeatureError(f"{got}; expected named columns. Leave this out: ", Setting(option, column), ".")
 
 
 def _by_number(path: Path) -> list[tuple[bool, int, str]]:
@@ -203,7 +204,7 @@ class _TableSource(_Files):
         for path in paths:
             table = read(str(path))
             if table.ndim != 2:
-                raise FeatureError(f"{path}: got an array of shape {table.shape}; expected a matrix, one row per item")
+                raise FeatureError(f"{path}: got an array of shape {table.shape}; expected a matrix, one row per item.")
             shapes.append(table.shape)
             dtypes.append(common_type([table.dtype], str(path)))
             kinds.append(issparse(table))
@@ -249,7 +250,7 @@ def _opened(path: str, kind: str, read: Callable[[IO[bytes]], Any]) -> Any:
             return read(stream)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise FeatureError(f"{path}: cannot be read ({reason}); expected the path of a .{kind} file") from error
+        raise FeatureError(f"{path}: got a path that cannot be read ({reason}); expected a .{kind} file.") from error
 
 
 @dataclass(frozen=True, eq=False)

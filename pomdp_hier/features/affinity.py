@@ -42,7 +42,7 @@ class SparseAffinity:
     """CSR features ``[N, D]`` without a dense copy: float64 unit rows for the cosine, unchanged rows for distances.
 
     The sums of the children are sparse products of the membership matrix and the features. An item's row has to meet
-    only the children of its node, so the two are joined on the pair (node, column): one sparse product gives all dot
+    only the children of its node, so the two are joined on the pair (node, column). One sparse product gives all dot
     products of a level, and only terms that an item shares with a child cost anything.
 
     Attributes:

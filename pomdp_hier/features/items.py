@@ -208,9 +208,9 @@ class ItemFeatures:
 def item_features(X: Any, hierarchy: FlatTree, similarity: Similarity = "cosine") -> ItemFeatures:
     """Return the checked features of the tree's items, in item order.
 
-    Rows that carry ids are joined to the items by id: what `load_features` returns, a data frame with a column ``id``,
-    ``item`` or ``item_id``, and, where the tree's items have ids of their own, a pandas frame by its index. Other rows
-    are in the order of the items. Of a precomputed matrix the columns go with the rows.
+    Rows that carry ids are joined to the items by id. These are the result of `load_features`, and a data frame with a
+    column ``id``, ``item`` or ``item_id``. If the tree's items have ids, a pandas frame is joined by its index. Other
+    rows are in the order of the items. Of a precomputed matrix the columns go with the rows.
 
     Args:
         X: Features ``[N, D]``, similarities ``[N, N]`` for ``"precomputed"``, a frame, or a `FeatureTable`.
@@ -231,7 +231,7 @@ def item_features(X: Any, hierarchy: FlatTree, similarity: Similarity = "cosine"
     precomputed = isinstance(as_similarity(similarity), Precomputed)
     if isinstance(X, ItemFeatures):
         if X.precomputed != precomputed:
-            raise ParameterError("X: got features prepared for another similarity; expected X itself")
+            raise ParameterError("X: got features prepared for another similarity; expected X itself.")
         return X
     matrix, rows, columns = _joined(X, hierarchy)
     check = check_similarity_matrix if precomputed else check_features

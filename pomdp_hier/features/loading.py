@@ -85,14 +85,15 @@ def load_features(
         ([[5.0, 3.0], [0.0, 5.0]], ('Harry Potter', 'Dunkirk'))
     """
     if text is not None and embedding is not None:
-        raise ParameterError("text, embedding: got both; expected at most one")
+        raise ParameterError("text, embedding: got both; expected at most one.")
     if tfidf is not None and not isinstance(tfidf, Mapping):
-        raise ParameterError(Argument("tfidf"), f": got {brief(tfidf)}; expected a dict of options")
+        raise ParameterError(Argument("tfidf"), f": got {brief(tfidf)}; expected a dict of options.")
     if tfidf and text is None:
         raise ParameterError(
             Argument(next(iter(tfidf))),
             ": got an option of text; expected a column of text. Name it: ",
             Setting("text"),
+            ".",
         )
     if isinstance(path, (str, Path)):
         name = "standard input" if str(path) == "-" else str(path)
@@ -103,9 +104,17 @@ def load_features(
         with _opened(path) as opened:
             stream, kind = _recognised(opened, name, limit)
             if key is not None and kind != "npz":
-                raise ParameterError(f"{name}: got no .npz with several arrays. Leave this out: ", Setting("key", key))
+                raise ParameterError(
+                    f"{name}: got no .npz; expected an archive of arrays. Leave this out: ",
+                    Setting("key", key),
+                    ".",
+                )
             if id_column is not None and kind in ("npz", "npy"):
-                raise ParameterError(f"{name}: got no named columns. Leave this out: ", Setting("id_column", id_column))
+                raise ParameterError(
+                    f"{name}: got a bare array; expected named columns. Leave this out: ",
+                    Setting("id_column", id_column),
+                    ".",
+                )
             weights = None
             if weight_column is not None:
                 weights = read_weights(stream, kind, name, weight_column, limit)
@@ -123,7 +132,7 @@ def load_features(
                 matrix, ids, columns = read_delimited(stream, name, id_column)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise FeatureError(f"{name}: cannot be read ({reason}); expected the path of a feature file") from error
+        raise FeatureError(f"{name}: got a path that cannot be read ({reason}); expected a feature file.") from error
     if weight_column is not None and columns is not None:
         at = columns.index(weight_column)
         matrix, columns = np.delete(matrix, at, axis=1), columns[:at] + columns[at + 1 :]
@@ -141,7 +150,7 @@ def _opened(path: str | Path | IO[bytes]) -> IO[bytes]:
         return io.BytesIO(path.read())
     if str(path) == "-":
         if sys.stdin is None:
-            raise OSError("standard input is closed")
+            raise OSError("standard input is closed.")
         return io.BytesIO(sys.stdin.buffer.read())
     check_path("path", path)
     return open(without_sheet(str(path))[0], "rb")
@@ -179,9 +188,11 @@ def _read_mixed(
         table = open_table(stream, name, id_column, limit, wanted)
         return from_arrow(table, name, id_column, text, embedding, tfidf, limit)
     if text is None or kind != "text":
-        what = "vectors are read from" if text is None else "text is read from delimited text or"
+        what = "vectors" if text is None else "delimited text or text"
         option = Setting("embedding" if text is None else "text")
-        raise FeatureError(f"{name}: got no named columns of this kind: {what} Parquet. Leave this out: ", option)
+        raise FeatureError(
+            f"{name}: got no named columns of this kind; expected {what} in Parquet. Leave this out: ", option, "."
+        )
     return read_text_columns(stream, name, id_column, text, tfidf)
 
 
@@ -194,7 +205,7 @@ def _checked(matrix: Any, name: str, limit: int) -> Any:
         remedy = "Save one row per item; a single column is X.reshape(-1, 1)."
         raise FeatureError(f"{name}: got an array of shape {matrix.shape}; expected a matrix. {remedy}")
     if not all(matrix.shape):
-        raise FeatureError(f"{name}: got a matrix of shape {matrix.shape}; expected at least one row and one column")
+        raise FeatureError(f"{name}: got a matrix of shape {matrix.shape}; expected at least one row and one column.")
     if matrix.dtype.kind not in "fiub":
         remedy = "Leave columns of names out, and convert the others with X.astype(float)."
         raise FeatureError(f"{name}: got {matrix.dtype}; expected real numbers. {remedy}")
@@ -247,7 +258,7 @@ def text_features(
         check_integer(option, value, 1)
     if isinstance(stop_words, str) and stop_words != "english":
         raise ParameterError(
-            Argument("stop_words"), f': got {brief(stop_words)}; expected "english" or a list of words'
+            Argument("stop_words"), f': got {brief(stop_words)}; expected "english" or a list of words.'
         )
     rows = list(texts)
     missing = next((row for row, text in enumerate(rows) if not isinstance(text, str)), None)
@@ -321,7 +332,7 @@ def read_frame(
         ([[5.0, 3.0], [0.0, 5.0]], ('Harry Potter', 'Dunkirk'))
     """
     if sum(option is not None for option in (columns, text, embedding)) > 1:
-        raise ParameterError("columns, text, embedding: got several; expected at most one")
+        raise ParameterError("columns, text, embedding: got several; expected at most one.")
     name = "the data frame"
     table, index = _as_arrow(frame, name)
     if columns is not None:
@@ -418,6 +429,7 @@ def _joined(columns: Sequence[Sequence[Any]], name: str, names: Sequence[str]) -
             raise FeatureError(
                 f"{name}, row {wrong}, column {brief(column)}: got {brief(cells[wrong])}; expected text. Leave out ",
                 Setting("text", column),
+                ".",
             )
     return [" ".join(cell for cell in row if cell is not None) for row in zip(*columns, strict=True)]
 
@@ -429,10 +441,12 @@ def _embeddings(column: Any, name: str, label: str, limit: int) -> NDArray[np.fl
 
     kind = column.type
     if not (kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind)):
-        raise FeatureError(f"{name}, column {brief(label)}: got {kind}; expected lists of numbers, one vector per item")
+        raise FeatureError(
+            f"{name}, column {brief(label)}: got {kind}; expected lists of numbers, one vector per item."
+        )
     inner = kind.value_type
     if not (kinds.is_floating(inner) or kinds.is_integer(inner)):
-        raise FeatureError(f"{name}, column {brief(label)}: got lists of {inner}; expected lists of numbers")
+        raise FeatureError(f"{name}, column {brief(label)}: got lists of {inner}; expected lists of numbers.")
     if column.null_count:
         row = column.is_null().to_pylist().index(True)
         raise FeatureError(
@@ -443,7 +457,7 @@ def _embeddings(column: Any, name: str, label: str, limit: int) -> NDArray[np.fl
     if odd.size:
         raise FeatureError(
             f"{name}, row {odd[0]}, column {brief(label)}: got {lengths[odd[0]]} numbers; expected {lengths[0]}, as in "
-            "row 0"
+            "row 0."
         )
     single = kinds.is_float32(inner) or kinds.is_float16(inner)
     require_memory((4 if single else 8) * int(lengths.sum()), limit, f"{name}, column {brief(label)}")
@@ -456,6 +470,6 @@ def _embeddings(column: Any, name: str, label: str, limit: int) -> NDArray[np.fl
     matrix: NDArray[np.floating[Any]] = flat.to_numpy().astype(np.float32 if single else np.float64, copy=False)
     if not matrix.size:
         raise FeatureError(
-            f"{name}, column {brief(label)}: got no numbers; expected at least one row and one number per row"
+            f"{name}, column {brief(label)}: got no numbers; expected at least one row and one number per row."
         )
     return matrix.reshape(len(lengths), -1)

@@ -164,7 +164,7 @@ def cluster_sums(
 ) -> Floats:
     """Return the sums ``[K, D]`` of the rows below each internal node; row k belongs to node N + k.
 
-    Each row is read once; the sums of the leaf clusters are then added upward, so that the cost is O((N + K) D) for any
+    Each row is read once, and the sums of the leaf clusters are then added upward. The cost is O((N + K) D) for any
     shape of tree.
 
     Args:

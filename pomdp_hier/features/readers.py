@@ -75,9 +75,12 @@ def _chosen(names: list[str], name: str, key: str | None) -> str:
         key = "X" if "X" in names or len(names) != 1 else names[0]
     if key in names:
         return key
-    listed = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-    message = f"{name}: no array {brief(key)} in the archive, which holds {listed or 'nothing'}; name the one to use: "
-    raise FeatureError(message, Setting("key"))
+    held = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    raise FeatureError(
+        f"{name}: got no array {brief(key)}; expected one of {held or 'an archive with arrays'}. Name it: ",
+        Setting("key"),
+        ".",
+    )
 
 
 def _read_array(stream: IO[bytes], length: int, what: str, limit: int) -> Any:
@@ -126,7 +129,7 @@ def _sparse(arrays: dict[str, Any], name: str, limit: int) -> csr_array:
     lengths = arrays["shape"]
     if lengths.dtype.kind not in "iu" or lengths.size != 2 or lengths.min() < 0 or lengths.max() >= 2**63:
         raise FeatureError(
-            f"{name}: got a sparse array of shape {lengths.ravel()[:4].tolist()}; expected a matrix, one row per item"
+            f"{name}: got a sparse array of shape {lengths.ravel()[:4].tolist()}; expected a matrix, one row per item."
         )
     shape = (int(lengths.ravel()[0]), int(lengths.ravel()[1]))
     require_memory(8 * (shape[0] + 1), limit, name)
@@ -209,14 +212,16 @@ def column_position(columns: list[str], name: str, column: str) -> int:
         return columns.index(column)
     listed = ", ".join(columns[:10]) + (" and more" if len(columns) > 10 else "")
     how_many = "no column" if column not in columns else f"{columns.count(column)} columns"
-    raise FeatureError(f"{name}: got {how_many} {brief(column)}; expected one of {listed}")
+    raise FeatureError(f"{name}: got {how_many} {brief(column)}; expected one of {listed}.")
 
 
 def read_weights(stream: IO[bytes], kind: str, name: str, column: str, limit: int) -> Floats:
     """Return a column of a table, or an array of a ``.npz``, as the weights of its rows ``[N]``."""
     expected = "expected a number of searches for each row"
     if kind == "npy":
-        raise FeatureError(f"{name}: got no named columns. Leave this out: ", Setting("weight_column", column))
+        raise FeatureError(
+            f"{name}: got a bare array; expected named columns. Leave this out: ", Setting("weight_column", column), "."
+        )
     if kind == "text":
         table = open_csv(stream, FeatureError, name=name)
         position = column_position(table.columns, name, column)
@@ -256,15 +261,18 @@ def _bad_cell(name: str, line: int, cells: list[str], columns: list[str], positi
     """Return the error for the first cell of a line that is not a number."""
     names = [column for index, column in enumerate(columns) if index != position]
     column, cell = next((column, cell) for column, cell in zip(names, cells, strict=True) if not _is_number(cell))
-    message = f"{name}, line {line}, column {brief(column)}: got "
+    where = f"{name}, line {line}, column {brief(column)}"
     if not cell.strip():
-        return FeatureError(f"{message}an empty cell; expected a number. Fill it in, or remove the line and its item.")
-    message += f"{brief(cell, 40)}; expected a number. "
+        remedy = "Fill it in, or remove the line and its item."
+        return FeatureError(f"{where}: got an empty cell; expected a number. {remedy}")
+    got = brief(cell, 40)
     if _is_number(cell.replace(",", ".").replace("_", "")):
-        return FeatureError(f"{message}Write it with a decimal point, without marks between thousands.")
+        remedy = "Write it with a decimal point, without marks between thousands."
+        return FeatureError(f"{where}: got {got}; expected a number. {remedy}")
     ids: tuple[str | Setting, ...] = () if position is not None else (", or as the ids: ", Setting("id_column", column))
     text = Setting("text", column)
-    return FeatureError(message, "Remove the column, or take it as text: ", text, *ids)
+    advice = "Remove the column, or take it as text: "
+    return FeatureError(f"{where}: got {got}; expected a number. {advice}", text, *ids, ".")
 
 
 def read_parquet(
@@ -335,6 +343,7 @@ def _common_type(table: Any, name: str) -> np.dtype[Any]:
                 Setting("text"),
                 ", or of vectors, ",
                 Setting("embedding"),
+                ".",
             )
         if column.null_count:
             row = column.is_null().to_pylist().index(True)

@@ -69,7 +69,7 @@ class InverseSquaredEuclidean:
     def __post_init__(self) -> None:
         if not (1e-300 <= self.epsilon < np.inf):
             raise ParameterError(
-                f"epsilon: got {self.epsilon}; expected a number of at least 1e-300, such as the paper's 0.0001"
+                f"epsilon: got {self.epsilon}; expected a number of at least 1e-300, such as the paper's 0.0001."
             )
         _check_own_singleton(self.own_singleton)
 
@@ -153,7 +153,7 @@ class ClusterView:
 
 def _check_own_singleton(value: Any) -> None:
     if value is not None and not (isinstance(value, int | float | np.number) and np.isfinite(value)):
-        raise ParameterError(f"own_singleton: got {brief(value)}; expected a finite number, such as 1.0")
+        raise ParameterError(f"own_singleton: got {brief(value)}; expected a finite number, such as 1.0.")
 
 
 CustomSimilarity: TypeAlias = Callable[[Any, ClusterView], npt.ArrayLike]
@@ -189,5 +189,5 @@ def as_similarity(similarity: Similarity) -> BuiltIn | CustomSimilarity:
     names = ", ".join(repr(name) for name in _ALIASES)
     raise ParameterError(
         f"similarity: got {brief(similarity)}; expected {names}, one of their records such as "
-        "Cosine(leave_out=False), or a function of the items' rows and a cluster"
+        "Cosine(leave_out=False), or a function of the items' rows and a cluster."
     )

@@ -45,9 +45,8 @@ def require_whole(table: Features) -> None:
         return
     if length < getattr(whole, "offset", 0) + whole.nbytes:
         raise FeatureError(
-            f"{getattr(whole, 'filename', 'the file below a memory map')} was truncated to {length} bytes while "
-            "being read. "
-            "Write it again, and do not modify it during scoring."
+            f"{getattr(whole, 'filename', 'memory map')}: got a file truncated to {length} bytes while being read; "
+            "expected a complete one. Write it again, and do not modify it during scoring."
         )
 
 
@@ -85,7 +84,7 @@ def check_shape(shape: tuple[int, int], n_items: int) -> None:
             "Give them in the order of the items."
         )
     if columns == 0:
-        raise FeatureError(f"the features: got shape ({rows}, 0); expected at least one column")
+        raise FeatureError(f"the features: got shape ({rows}, 0); expected at least one column.")
 
 
 def refuse_non_finite(
@@ -178,7 +177,8 @@ def check_compressed(indptr: Any, indices: Any, n_values: int, shape: tuple[int,
         fault = f"value {at} stands in column {indices[at]}, of {n_columns}"
     if fault:
         raise FeatureError(
-            f"the features: got a damaged sparse matrix: {fault}. Build it again with scipy.sparse.csr_array(table)."
+            f"features: got a damaged sparse matrix ({fault}); expected a sound one. "
+            "Build it again with scipy.sparse.csr_array(table)."
         )
 
 
@@ -200,11 +200,11 @@ def _as_dense(X: Any) -> Features:
     if isinstance(X, np.ma.MaskedArray):
         X = X.data
     if isinstance(X, range):  # which may be longer than any array
-        raise FeatureError("features: got a range; expected a table, one row per item")
+        raise FeatureError("features: got a range; expected a table, one row per item.")
     try:
         table = X if isinstance(X, np.ndarray) and type(X) is not np.matrix else np.asarray(X)
     except ValueError as error:
-        raise FeatureError("features: got rows of several lengths; expected the same columns for each item") from error
+        raise FeatureError("features: got rows of several lengths; expected the same columns for each item.") from error
     if table.dtype.names:
         raise FeatureError(
             f"features: got records of {listed(table.dtype.names, limit=3)}; expected a table, one row per item. Pass "
@@ -225,16 +225,15 @@ def _as_dense(X: Any) -> Features:
 
 def _as_csr(X: Any) -> Features:
     if X.ndim != 2:
-        raise FeatureError(f"features: got a sparse array of shape {X.shape}; expected a table, one row per item")
+        raise FeatureError(f"features: got a sparse array of shape {X.shape}; expected a table, one row per item.")
     if X.format in ("csr", "csc"):
         check_compressed(X.indptr, X.indices, len(X.data), X.shape if X.format == "csr" else X.shape[::-1])
     elif X.format == "coo" and len(X.data):
         for axis, (places, length) in enumerate(zip((X.row, X.col), X.shape, strict=True)):
             if len(places) != len(X.data) or not (int(places.min()) >= 0 and int(places.max()) < length):
                 raise FeatureError(
-                    f"the features: got a damaged sparse matrix: coordinates of axis {axis} are outside 0 to "
-                    f"{length - 1}, or "
-                    "not one per value. Build it again."
+                    f"features: got a damaged sparse matrix; expected one coordinate of axis {axis} per value, "
+                    f"from 0 to {length - 1}. Build it again."
                 )
     table = X.tocsr()
     wanted = _float_type(table.dtype)

@@ -31,8 +31,8 @@ _RATIO = 50.0  # of the largest column to the median one, from which scales are 
 def find_misfiled(X: Any, hierarchy: Hierarchy, *, progress: bool = False) -> MisfiledItems:
     """Return for each item the probability that it is in the wrong place, and its most probable home.
 
-    The *home* of an item is the internal node it is attached to; L is the number of homes. With ``u_x`` the unit row of
-    item x, S_c the sum of the unit rows below cluster c, n_c their number, and p the parent of c:
+    The *home* of an item is the internal node it is attached to; L is the number of homes. ``u_x`` is the unit row of
+    item x. S_c is the sum of the unit rows below cluster c, n_c their number, and p the parent of c.
 
     - The centroid of c is ``m_c = S_c + S_p / n_p``. The item itself is left out of both.
     - A home l has the path ``c_1, ..., c_k = l`` below the root. ``leaf(x, l) = g(cos(u_x, m_l))``, and ``path(x, l)``
@@ -49,9 +49,9 @@ def find_misfiled(X: Any, hierarchy: Hierarchy, *, progress: bool = False) -> Mi
     wide. At most 3,000 items are used, and above 800 homes the best 200 and a weighted sample of the rest. The
     transform g with the higher likelihood is taken. h is 0 unless it gains 0.012 nats per item. r is 0 unless 0.5 gains
     0.0075 nats per item. Both gains must exceed two standard errors. eps is then the mean of its posterior over all
-    items. With up to 30,000 pairs of item and home, where h and r are 0, the probabilities are averages over the
-    posterior of b and eps. If the fit assigns a quarter of the items to noise, the features do not follow the tree, and
-    eps is set to 0.05. Bayes' rule gives
+    items. With up to 30,000 pairs of item and home, and h = r = 0, the probabilities are averages over the posterior of
+    b and eps. If the fit assigns a quarter of the items to noise, the features do not follow the tree, and eps is set
+    to 0.05. Bayes' rule gives
 
     ``P(misfiled | x, f) = bad / (bad + good)``, ``bad = eps sum_{l != f} P(l | x) nu(f | l)``,
     ``good = P(f | x) (1 - eps + eps nu(f | f))``.

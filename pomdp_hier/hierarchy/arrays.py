@@ -1,7 +1,7 @@
 """Array algorithms on the parents of a rooted tree, by pointer doubling, and checks of the readers' arguments.
 
-``parent[v]`` is -1 at a root. Each function takes about ``log2(height)`` passes of plain array operations, so that a
-chain of a million nodes costs twenty passes and a balanced tree five, without recursion.
+``parent[v]`` is -1 at a root. Each function takes about ``log2(height)`` passes of plain array operations, without
+recursion. A chain of a million nodes costs twenty passes, a balanced tree five.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -23,8 +23,8 @@ def dense(what: str, values: Any) -> Any:
     """Return the values, iterators as lists."""
     hides = hasattr(values, "tocsr") or isinstance(values, np.ma.MaskedArray)
     if hides or (isinstance(values, np.ndarray) and not values.ndim):
-        remedy = "expected a dense array. Give .toarray(), or a list." if hides else "expected a list."
-        raise ParameterError(f"{what}: got {type(values).__name__} of shape {values.shape}; {remedy}")
+        remedy = "expected a dense array. Give .toarray(), or a list" if hides else "expected a list"
+        raise ParameterError(f"{what}: got {type(values).__name__} of shape {values.shape}; {remedy}.")
     if _is_long_range(values):
         raise ParameterError(f"{what}: got {brief(values)}; expected a range of at most {_LONGEST_RANGE:,} numbers.")
     return held(what, values)

@@ -313,9 +313,9 @@ class FlatTree:
 
         Args:
             items: A permutation of ``0..N-1``.
-            with_labels: Whether item ``items[i]`` gets the label of item ``i``: the items are then renumbered, as in
-                ``tree.permuted(tree.rows(ids), with_labels=True)``, which numbers them in the order of the ids. By
-                default each number keeps its label, and the items change places.
+            with_labels: Whether item ``items[i]`` gets the label of item ``i``. The items are then renumbered:
+                ``tree.permuted(tree.rows(ids), with_labels=True)`` numbers them in the order of the ids. By default
+                each number keeps its label, and the items change places.
 
         Example:
             >>> FlatTree([3, 3, 4, 4, -1], 3).permuted([2, 0, 1]).items(3)

@@ -137,9 +137,9 @@ class Hierarchy(ExportedTree):
         """Return the tree of ``(parent, child)`` pairs between ids of any hashable kind.
 
         Args:
-            edges: The pairs, or a table of them: a CSV file or text with a header, a data frame, a dictionary of
-                columns, also of triples (subject, predicate, object) whose predicate is SKOS's ``broader`` or
-                ``narrower``. Siblings keep their order. In CSV all ids are text. Workbooks as in `from_parents`.
+            edges: The pairs, or a table of them: a CSV file or text with a header, a data frame, or a dictionary of
+                columns. A table may also have triples (subject, predicate, object) with SKOS's predicates ``broader``
+                or ``narrower``. Siblings keep their order. In CSV all ids are text. Workbooks as in `from_parents`.
             parent, child: The columns of a table, if they have other names than these or SKOS's (``concept`` and
                 ``broader`` or ``narrower``, by name or IRI).
             delimiter: As in `from_parents`.
@@ -201,10 +201,10 @@ class Hierarchy(ExportedTree):
     ) -> Self:
         """Return the tree of a JSON file, text or parsed value.
 
-        A list of lists of integers is children lists if every id occurs at most once in it, else it is
-        ``[parent, child]`` edges. An object says which: ``children`` or ``edges``, with ``n_items``, ``items``,
-        ``labels``, ``singletons``. Objects with a name and children, names as keys of objects and lists, and a list of
-        flat objects with a parent's id are read as by `from_nodes` and `from_parents`.
+        A list of lists of integers is children lists if every id occurs at most once in it, else it is ``[parent,
+        child]`` edges. An object says which: ``children`` or ``edges``, with ``n_items``, ``items``, ``labels``,
+        ``singletons``. Objects with a name and children, and names as keys of objects and lists, are read as by
+        `from_nodes`. A list of flat objects with a parent's id is read as by `from_parents`.
 
         Args:
             source: A path, an open file, JSON text, or a parsed value.
@@ -324,15 +324,15 @@ class Hierarchy(ExportedTree):
         """Return the tree of a parent table: one row per node, with its id and its parent's id.
 
         Args:
-            source: A CSV file or text with a header, a data frame, a dictionary of columns or from ids to parents, or
-                a list of ``(id, parent)`` rows. In CSV all ids are text. A workbook (extra ``excel``) is read as CSV:
-                its first sheet, or that behind a ``#``, as in ``shop.xlsx#Tree``.
+            source: A CSV file or text with a header, a data frame, or a dictionary of columns. Or a dictionary from ids
+                to parents, or a list of ``(id, parent)`` rows. In CSV all ids are text. A workbook (extra ``excel``) is
+                read as CSV: its first sheet, or that behind a ``#``, as in ``shop.xlsx#Tree``.
             id, parent: The columns, if they have other names than these or SKOS's (``concept``, ``broader``). Among
                 several candidates for the ids, the one in which each parent has a row is taken. The root has no parent:
                 a blank, or 0 or -1 if no row has that id, or its own id. If every row has a parent, the parent without
                 a row is the root.
             delimiter: The delimiter of CSV; by default the most frequent of comma, semicolon and tab in the header.
-            header: Whether the first line of CSV names the columns; if not, their names are "1", "2" and so on, and of
+            header: Whether the first line of CSV names the columns. If not, their names are "1", "2" and so on, and of
                 two columns the first has the ids. Lines above it that start with ``#`` are comments.
             n_items, items, singletons, add_root, on_multiple_parents, items_at_inner: See the class.
 
@@ -372,9 +372,9 @@ class Hierarchy(ExportedTree):
         """Return the tree of category paths; a category is its whole path, and the root is labelled ``()``.
 
         Args:
-            source: A list of paths (text, or lists of segments), a dictionary from items to paths, a file or text of
-                lines (also ``1 - path`` and ``id : path``), CSV or a data frame with an item column and a path column
-                or one column per level. Workbooks as in `from_parents`.
+            source: A list of paths (text, or lists of segments), or a dictionary from items to paths. Or a file or text
+                of lines, also ``1 - path`` and ``id : path``. Or CSV or a data frame with an item column, and a path
+                column or one column per level. Workbooks as in `from_parents`.
             items: The ids of the items in the order of the feature rows; by default the order of the source.
             sep: The separator of segments; by default the one of ``>``, ``|``, ``/``, ``;``, ``\\``, ``::``, tabs and
                 arrows that most paths have. A warning names others that fit. With ``sep``, every line is a path.
@@ -382,11 +382,12 @@ class Hierarchy(ExportedTree):
             strip: Drop the spaces around names.
             blank_levels: A blank level column before a filled one is an error, or skipped.
             comment: The mark at the start of lines that are skipped; in CSV only above the header.
-            form: Whether text is lines of paths, a table, or an outline: one name per line, its level shown by
-                indentation, bullets, heading marks or drawn branches. By default a table by the ending and the header,
-                else lines; lines of another structure, and columns that hold links or ids, raise an error.
-            ends_in: Whether a path ends in its ``"item"`` (the default for bare paths) or in the ``"category"`` that
-                holds the row's item (the default where items have a column; bare paths are then items ``0..N-1``).
+            form: Whether text is lines of paths, a table, or an outline. An outline has one name per line, its level
+                shown by indentation, bullets, heading marks or drawn branches. By default a table by the ending and the
+                header, else lines. Lines of another structure, and columns that hold links or ids, raise an error.
+            ends_in: Whether a path ends in its ``"item"``, the default for bare paths, or in the ``"category"`` of the
+                row's item. The latter is the default if items have a column. With ``"category"``, bare paths are the
+                items ``0..N-1``.
             item, path, levels: The columns of a table, if they have other names.
             delimiter, header: As in `from_parents`.
             singletons, on_multiple_parents, items_at_inner: See the class.

@@ -104,7 +104,7 @@ def _check_same(tree: Hierarchy, written: str, read: Callable[[str], Hierarchy])
         again = read(written)
     except HierarchyError as error:
         raise HierarchyError(
-            "target: got a tree whose text could not be read again (", *error.parts, "). Write .json."
+            "target: got a tree, which cannot be read again from this format (", *error.parts, "). Write .json."
         ) from error
     found = []
     for one in (tree, again):
@@ -115,7 +115,7 @@ def _check_same(tree: Hierarchy, written: str, read: Callable[[str], Hierarchy])
                 below[one.parent[node]] += below[node]
         found.append(Counter(below))
     if found[0] != found[1]:
-        raise HierarchyError("target: got a tree whose text would be read as another tree. Write .json.")
+        raise HierarchyError("target: got a tree, which would be read as another one from this format. Write .json.")
 
 
 @dataclass(frozen=True, eq=False)

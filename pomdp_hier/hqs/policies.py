@@ -4,8 +4,8 @@ The vectorised engines (`pomdp_hier._engines`) implement policies as stopping ru
 decide from a belief, by planning in the POMDP of the item. The two implementations test each other. `search_policy`
 returns the policy of a rule or a name.
 
-A policy that needs to know the environment (a hindsight one, or one that plans with the environment's model) has
-``for_environment(environment)``, which the generic route calls for each item.
+A policy that needs the environment has ``for_environment(environment)``, which the generic engine calls for each item.
+Examples are the hindsight policy, and one that plans with the environment's model.
 """
 
 from collections.abc import Collection, Hashable, Mapping

@@ -126,10 +126,10 @@ class Sample:
         It is the t interval, extended for rare values that the sample lacks (`pomdp_hier._intervals.unseen`). A t
         interval of 30 items is too short if one item of 30 is lost, and has width 0 if none is.
 
-        The degrees of freedom are Satterthwaite's, corrected for the upward bias of the squared variances: ``n - 1``
-        for one stratum, about ``n - H`` for strata of similar variance. The extension treats the items as one stratum.
-        It falls with the sampled fraction f as ``-f / log(1 - f)``, as a sample lacks all of K items with probability
-        at most ``(1 - f)**K``. The ends are clipped to the range that the other items allow.
+        The degrees of freedom are Satterthwaite's, corrected for the upward bias of the squared variances. They are ``n
+        - 1`` for one stratum, and about ``n - H`` for strata of similar variance. The extension treats the items as one
+        stratum. It falls with the sampled fraction f as ``-f / log(1 - f)``, as a sample lacks all of K items with
+        probability at most ``(1 - f)**K``. The ends are clipped to the range that the other items allow.
 
         Args:
             values: The sampled items' values ``[n]``.

@@ -72,15 +72,16 @@ def evaluate(
 ) -> HQSResult:
     """Return the Hierarchy Quality for Search (HQS) of a tree over items, per item and overall.
 
-    A searcher for item x steps from a node to its child c' with probability ``eta``, a softmax over child similarities,
-    until the policy stops it. There the value of the search is ``V_x = (r(c) + 1) * product of eta along the true path
+    A searcher for item x steps from a node to its child c' with probability ``eta``, until the policy stops it. ``eta``
+    is a softmax over child similarities. There the value of the search is ``V_x = (r(c) + 1) * product of eta along the
+    true path
     - 1``. HQS is the mean of V_x, between -1 (every search fails) and 1. A score of 0 equals ignoring the tree and
     searching all items at once.
 
     This searcher never goes back; `expected_search_length` has one who may. In 76,128 recorded games of people looking
     for articles, the guidance predicted their choices (gains of 0.05 to 0.17 nats per choice, by level). HQS was not
-    confirmed: the value of an article had a rank correlation of -0.01 with the share who took the correct branch, and
-    of 0.08 with the share who found it. People followed links, and the category tree was not theirs.
+    confirmed. The rank correlation of an article's value was -0.01 with the share who took the correct branch, and 0.08
+    with the share who found it. People followed links, and the category tree was not theirs.
 
     Args:
         X: Features ``[N, D]``, dense (also a memory map) or sparse, or similarities ``[N, N]`` with
@@ -96,13 +97,13 @@ def evaluate(
         nu: Factor of the temperature per level, positive; above 1 it grows.
         tie: Whether to "descend" or to "search" if both have the same value, as at a node with one child.
         policy: ``"one-step"`` (the paper's), ``"optimal"`` (for the agent's model), ``"descend"``, ``"search-root"``,
-            ``"hindsight"`` (the best stop on the true path), ``LookAhead(depth)``, a `StoppingRule`, a `Policy`, or a
-            function of the belief.
+            ``"hindsight"`` (the best stop on the true path), or ``LookAhead(depth)``. Or a `StoppingRule`, a `Policy`,
+            or a function of the belief.
         reward: ``reward(size, n_items)``, not growing with the size; None for the paper's.
         enter_own_singleton: Whether the search for x may step into x itself, where the tree has it as a leaf cluster. A
             one-item cluster with a node number of its own is a cluster like any other.
         engine: ``"auto"`` (numba if it is installed and faster, otherwise numpy), ``"numpy"``, ``"numba"``, or
-            ``"generic"``, which builds the POMDP of each item and plans in it.
+            ``"generic"``. The last builds the POMDP of each item and plans in it.
         threads: Threads for numba, None for one per usable CPU. The result does not depend on it.
         progress: Whether to show a progress bar on stderr.
         sample_size: Score a sample only: a number of items, or a fraction of them as a float. The result has the
@@ -122,10 +123,10 @@ def evaluate(
         policy_version: Text that distinguishes versions of the code of a checkpointed policy. It also allows policies
             that cannot be pickled.
         items: The items to score, in the order of the result; None for all.
-        sample_weight: The number of searches for each item, such as its traffic or sales, one per row of X, or a
-            mapping by the ids of the items. The score is the mean over these searches. An item of weight 0 stays in
-            the tree, but does not count. Similarities, cluster sizes, rewards and a calibrated delta are those of the
-            items, each once. In a sample, items are drawn by their weights. Equal weights change nothing.
+        sample_weight: The number of searches for each item, such as its traffic or sales: one per row of X, or a
+            mapping by item id. The score is the mean over these searches. An item of weight 0 stays in the tree, but
+            does not count. Similarities, cluster sizes, rewards and a calibrated delta are those of the items, each
+            once. In a sample, items are drawn by their weights. Equal weights change nothing.
 
     Notes:
         In the generic engine a policy with ``seeded`` gets one seed per item, and any other is copied per item. The
@@ -134,8 +135,8 @@ def evaluate(
 
     Raises:
         FeatureError: The features are unusable.
-        ParameterError: A setting is out of range or has no effect with this engine, an item is unknown, or weights are
-            not one finite number of at least 0 per item.
+        ParameterError: A setting is out of range or has no effect with this engine. Or an item is unknown, or weights
+            are not one finite number of at least 0 per item.
         CheckpointError: The checkpoint belongs to other data or settings, is damaged, or is in use.
         MissingExtraError: The engine, the processes or the checkpoint need a package that is not installed.
 

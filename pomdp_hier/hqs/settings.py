@@ -82,6 +82,7 @@ class Settings:
                 f": got {brief(self.tie)}, which policy {named(self.policy)} does not use. "
                 "Leave it out, or pass a policy by name: ",
                 Setting("policy", "one-step"),
+                ".",
             )
 
     def record(self) -> dict[str, Any]:
@@ -244,7 +245,7 @@ def read_settings(given: Mapping[str, Any], **refused: str) -> Request:
         refused.setdefault("policy_version", refused["checkpoint"])
     for name, reason in refused.items():
         if name in given:
-            raise ParameterError(f"{name}: got {brief(given[name])}; {reason}")
+            raise ParameterError(f"{name}: got {brief(given[name])}; expected none, as {reason}")
     kinds = (Settings, Run, Sampling)
     known = [{field.name for field in fields(kind)} for kind in kinds]
     unknown = [name for name in given if name != "sample_weight" and not any(name in names for names in known)]

@@ -27,8 +27,8 @@ def check_weights(sample_weight: Any, hierarchy: FlatTree, rows: Ints | None = N
         rows: The feature row of each item ``[N]``, where rows were joined to items by id.
 
     Raises:
-        ParameterError: The number of weights is not that of the rows, a weight is negative or not finite, all weights
-            are 0, or ids of items are missing or unknown.
+        ParameterError: There is not one weight per row, a weight is negative or not finite, all weights are 0, or ids
+            are missing or unknown.
 
     Example:
         >>> from pomdp_hier import Hierarchy
@@ -81,11 +81,14 @@ def _as_numbers(values: Any, n_rows: int) -> Floats:
         values = ()
     try:
         if np.iscomplexobj(values):
-            raise TypeError("complex numbers")
+            raise TypeError("complex numbers.")
         weights = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise unexpected("sample_weight", values, f"{n_rows} numbers, one per item", _ADVICE) from None
     if weights.shape != (n_rows,):
-        shape = f": got an array of shape {weights.shape}; expected ({n_rows},), one number per item."
-        raise ParameterError(Argument("sample_weight"), shape, _ADVICE)
+        raise ParameterError(
+            Argument("sample_weight"),
+            f": got an array of shape {weights.shape}; expected ({n_rows},), one number per item.",
+            _ADVICE,
+        )
     return weights

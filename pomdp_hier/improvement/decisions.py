@@ -96,7 +96,9 @@ def read_decisions(path: str | Path) -> list[Decision]:
     try:
         rows = _table(Path(without_sheet(name)[0]).read_bytes(), file_ending(name), name)
     except OSError as error:
-        raise FileFormatError(f"{name}: cannot be read ({error.strerror}); expected a table of moves.") from error
+        raise FileFormatError(
+            f"{name}: got a path that cannot be read ({error.strerror}); expected a table of moves."
+        ) from error
     ids = "item_id" if any("item_id" in _columns(row, name) for row in rows[:1]) else "node_ids"
     return [_decision(at, row, ids, name) for at, row in enumerate(rows, start=1)]
 
@@ -160,11 +162,11 @@ def _decision(at: int, row: Mapping[str, Any], ids: str, name: str) -> Decision:
     word = _WORDS.get(cells["decision"].strip().lower())
     if word is None:
         raise FileFormatError(
-            f"{name}, row {at}, decision: got {brief(cells['decision'])}; expected accept, reject or an empty cell"
+            f"{name}, row {at}, decision: got {brief(cells['decision'])}; expected accept, reject or an empty cell."
         )
     kind = cells.get("kind") or "move"
     if kind not in KINDS:
-        raise FileFormatError(f"{name}, row {at}, kind: got {brief(kind)}; expected {', '.join(KINDS)}")
+        raise FileFormatError(f"{name}, row {at}, kind: got {brief(kind)}; expected {', '.join(KINDS)}.")
     return Decision(at, kind, cells[ids], cells["source_id"], cells["target_id"], word, cells.get("note", ""))
 
 
@@ -253,7 +255,7 @@ class _Ids:
         if row.kind in ("move", "merge", "split"):
             self._check_source(nodes, source, draft)
         if row.kind == "split" and (row.target in self._nodes or row.target in self._new):
-            raise ParameterError(f"{brief(row.target)} is another node")
+            raise ParameterError(f"{brief(row.target)} is another node.")
         target = source if row.kind not in ("move", "merge") else self._node(row.target)
         made = len(draft.parent)
         draft.apply(changes_of(draft, row.kind, nodes, source, target))
@@ -278,7 +280,7 @@ class _Ids:
         for node in nodes:
             if draft.parent[node] != source:
                 above = draft.parent[node]
-                raise ParameterError(f"{self._text(node)} is below {self._text(above)}")
+                raise ParameterError(f"{self._text(node)} is below {self._text(above)}.")
 
     def _text(self, node: int) -> str:
         if node < 0:
@@ -304,11 +306,11 @@ class _Ids:
         if text.startswith("'") and text not in self._nodes:  # kept from being read as a formula
             text = text[1:]
         if not text:
-            raise ParameterError("no target is given")
+            raise ParameterError("no target is given.")
         nodes = self._nodes.get(text, [])
         if len(nodes) == 1:
             return nodes[0]
         if nodes:
-            raise ParameterError(f"{counted(len(nodes), 'node')} are called {brief(text)}")
+            raise ParameterError(f"{counted(len(nodes), 'node')} are called {brief(text)}.")
         made = text.startswith(_NEW) and text[len(_NEW) :].isdecimal()
-        raise ParameterError(f"{brief(text)} was not made" if made else f"no node is called {brief(text)}")
+        raise ParameterError(f"{brief(text)} was not made." if made else f"no node is called {brief(text)}.")

@@ -80,8 +80,8 @@ def improve(
         X: The features, as for `evaluate`. Similarities of pairs alone give no odds, so that no item moves.
         hierarchy: The tree.
         kinds: The kinds of edits to try: ``"move"`` an item or a cluster, ``"merge"`` siblings, ``"split"`` a list of
-            items; and kinds that remove levels: ``"remove"`` a node, ``"remove-level"``, ``"collapse"`` a cluster to a
-            list of its items, ``"collapse-below"`` a size.
+            items. Some kinds remove levels: ``"remove"`` a node, ``"remove-level"``, ``"collapse"`` a cluster to a list
+            of its items, ``"collapse-below"`` a size.
         expected_wrong: The expected share of items that are moved to a wrong place, under the model.
         sound_only: Whether to leave out edits that are not sound. If not, they are made after the sound ones.
         keep_levels: Whether every node keeps its level; by default where all items have the same level.
@@ -202,7 +202,7 @@ def _check_numbers(
         check_integer("max_edits", max_edits)
     check_integer("folds", folds, most=1_000_000)
     if folds == 1:
-        raise ParameterError("folds: got 1; expected at least 2, or 0 for no held-out gain")
+        raise ParameterError("folds: got 1; expected at least 2, or 0 for no held-out gain.")
     check_integer("random_state", random_state)
     check_level("confidence", confidence)
     for name, value in (("max_loss", max_loss), ("time_limit", time_limit)):
@@ -236,7 +236,7 @@ def _limits(
         if not (is_integer(level) and 0 <= level <= tree.levels.max()):
             raise ParameterError(
                 Argument("fixed_levels"),
-                f": got {brief(level)}; expected a level from 0 (the root) to {tree.levels.max()}",
+                f": got {brief(level)}; expected a level from 0 (the root) to {tree.levels.max()}.",
             )
         nodes.update(np.flatnonzero(tree.levels == level).tolist())
     if keep_levels is None:

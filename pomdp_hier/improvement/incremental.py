@@ -5,10 +5,10 @@ With ``W_c(x)`` the value plus one of the search for x from node c on the path o
     W_c(x) = eta(c, c') * W_c'(x)   if it descends to the child c' with x,   r(c) + 1   if it stops,
 
 the value of x is ``W_root(x) - 1`` (for the hindsight policy ``W_c`` is the larger of the two). ``W_c`` depends only on
-c and the nodes below it: the items of its children (for ``eta`` and the decision), their sizes (for the rewards), and,
-if the temperature depends on it, the level of c. N, which normalises rewards, is constant. Hence an edit changes the
-nodes whose items or children it changes, the node above them with the same items, and one number per item at higher
-nodes. The similarities of all other pairs of item and node are kept.
+c and the nodes below it: the items of its children (for ``eta`` and the decision), and their sizes (for the rewards).
+It depends on the level of c if the temperature does. N, which normalises rewards, is constant. Hence an edit changes
+the values of the nodes whose items or children it changes, and of the node above them with the same items. At higher
+nodes it changes one number per item. The similarities of all other pairs of item and node are kept.
 """
 
 import copy

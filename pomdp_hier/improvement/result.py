@@ -320,7 +320,7 @@ def apply_edits(hierarchy: Hierarchy, edits: Iterable[Edit]) -> Hierarchy:
     draft = Draft(hierarchy)
     for edit in edits:
         if not isinstance(edit, Edit):
-            raise ParameterError(f"edits: got {brief(edit)}; expected edits from improve(X, hierarchy).edits")
+            raise ParameterError(f"edits: got {brief(edit)}; expected edits from improve(X, hierarchy).edits.")
         draft.apply(changes_of(draft, edit.kind, edit.nodes, edit.source, edit.target))
     return draft.tree()
 
@@ -347,4 +347,4 @@ def changes_of(draft: Draft[Hierarchy], kind: str, nodes: Iterable[int], source:
         return changes
     if kind in ("remove", "remove-level", "collapse-below"):
         return draft.without(nodes)
-    raise ParameterError(f"kind: got {brief(kind)}; expected {', '.join(map(repr, KINDS))}")
+    raise ParameterError(f"kind: got {brief(kind)}; expected {', '.join(map(repr, KINDS))}.")

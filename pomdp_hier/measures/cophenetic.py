@@ -88,9 +88,9 @@ def cophenetic_correlation(
 ) -> float:
     """Return Pearson's correlation, over all item pairs, of cophenetic height and dissimilarity.
 
-    With ``a(i, j)`` the lowest common ancestor of two items and h its height, the correlation of ``h(a(i, j))`` with
-    ``1 - w(i, j)``, where w is the similarity; or with the height in another tree. 1 is best. Exact for features: for
-    the cosine in O(N D min(N, D)), without forming all pairs.
+    With ``a(i, j)`` the lowest common ancestor of two items, h its height and w the similarity, it is the correlation
+    of ``h(a(i, j))`` with ``1 - w(i, j)``. Given another tree, it is the correlation of the heights in both. 1 is best.
+    Exact for features: for the cosine in O(N D min(N, D)), without forming all pairs.
 
     Most trees carry no heights, so they are an argument:
 
@@ -103,7 +103,7 @@ def cophenetic_correlation(
 
     Args:
         X: Features ``[N, D]``, dense or CSR; similarities ``[N, N]`` with ``similarity="precomputed"``; or another
-            hierarchy over the same items, by name, or by number where a tree does not name its items.
+            hierarchy over the same items. Items are matched by name, or by number if a tree does not name them.
         hierarchy: The hierarchy.
         similarity: ``"cosine"`` or ``"precomputed"``; for features only.
         heights: The heights of the hierarchy.
@@ -178,13 +178,13 @@ def node_heights(hierarchy: Hierarchy, heights: str | npt.ArrayLike) -> Floats:
     if array.shape not in ((n_inner,), (hierarchy.n_nodes,)) or not np.isfinite(array[-n_inner:]).all():
         raise ParameterError(
             f"heights: got an array of shape {array.shape}; expected finite heights of the {n_inner} internal nodes, "
-            f"or of all {hierarchy.n_nodes} nodes"
+            f"or of all {hierarchy.n_nodes} nodes."
         )
     return array[len(array) - n_inner :]
 
 
 def _no_heights(heights: Any) -> ParameterError:
-    return ParameterError(f"heights: got {brief(heights)}; expected 'sizes', 'levels' or an array of heights")
+    return ParameterError(f"heights: got {brief(heights)}; expected 'sizes', 'levels' or an array of heights.")
 
 
 def _both_heights(

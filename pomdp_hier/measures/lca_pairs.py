@@ -125,15 +125,15 @@ def one_label_per_item(
         names = [read(label) for label in given]
     except TypeError:
         raise ParameterError(
-            f"labels: got {brief(labels)}; expected a list of one label per item, in item order"
+            f"labels: got {brief(labels)}; expected a list of one label per item, in item order."
         ) from None
     if len(names) != hierarchy.n_items:
-        raise ParameterError(f"labels: got {len(names)}; expected {hierarchy.n_items}, one per item, in item order")
+        raise ParameterError(f"labels: got {len(names)}; expected {hierarchy.n_items}, one per item, in item order.")
     for item, name in enumerate(names):
         try:
             hash(name)
         except TypeError:
-            raise ParameterError(f"labels[{item}]: got {brief(name)}; expected a name, a number or None") from None
+            raise ParameterError(f"labels[{item}]: got {brief(name)}; expected a name, a number or None.") from None
     return names
 
 
@@ -305,7 +305,7 @@ class PairSums:
     """Pairwise similarities of the items, summed by cluster without forming the ``[N, N]`` matrix.
 
     For the cosine, with ``u`` the unit rows and ``S`` their sum over a cluster, the sum over pairs inside the cluster
-    is ``(||S||**2 - sum ||u||**2) / 2``, so that all clusters of a tree cost O(N D), for any fan-out.
+    is ``(||S||**2 - sum ||u||**2) / 2``. All clusters of a tree cost O(N D), for any fan-out.
 
     Args:
         X: Features ``[N, D]``, dense or CSR; or similarities ``[N, N]``, whose diagonal is never read.
@@ -322,7 +322,7 @@ class PairSums:
         if not isinstance(kind, Cosine | Precomputed):
             raise ParameterError(
                 f"similarity: got {brief(similarity)}; expected 'cosine', or 'precomputed' with a matrix. For a "
-                "distance, give a matrix of similarities made from it"
+                "distance, give a matrix of similarities made from it."
             )
         self.hierarchy = hierarchy
         self._of: Any = affinity(X, hierarchy, kind)

@@ -27,7 +27,7 @@ def dasgupta_cost(X: Any, hierarchy: Hierarchy, *, similarity: object = "cosine"
         cost = sum over pairs i < j of w(i, j) |a(i, j)| ,
 
     normalised by ``N * sum over pairs of w``, so that a flat tree has 1. Exact for the cosine in O(N D), for any
-    fan-out: the sum over pairs inside a cluster is ``(||S||**2 - n) / 2`` with ``S`` the sum of its unit rows.
+    fan-out. The sum over pairs inside a cluster is ``(||S||**2 - n) / 2`` with ``S`` the sum of its unit rows.
 
     The cost is defined for similarities of at least 0; negative ones are used as they are. The LCA of items of one leaf
     cluster is that cluster, so the cost does not depend on ``singletons``.
@@ -152,7 +152,7 @@ def tree_sampling_divergence(
         graph clustering, IJCAI.
     """
     if not is_one_of(weights, "degree", "uniform"):
-        raise ParameterError(f"weights: got {brief(weights)}; expected 'degree' or 'uniform'")
+        raise ParameterError(f"weights: got {brief(weights)}; expected 'degree' or 'uniform'.")
     pairs = PairSums(X, hierarchy, similarity)
     n_items = hierarchy.n_items
     degrees = pairs.degrees()
@@ -192,7 +192,7 @@ def _check_nonnegative(shares: Floats) -> None:
         raise ParameterError(
             f"X: got negative similarities, {worst:.3g} of their sum; expected similarities of at least 0, by which "
             "the tree sampling divergence samples pairs. Give a matrix such as (1 + cosine) / 2 with "
-            'similarity="precomputed"'
+            'similarity="precomputed".'
         )
 
 
@@ -267,7 +267,7 @@ def class_f_score(hierarchy: Hierarchy, labels: Sequence[Hashable | Path]) -> Cl
             items.append(item)
             classes.append(number.setdefault(path[:length], len(number)))
     if not items:
-        raise ParameterError("labels: got None for all items; expected a label or path for some")
+        raise ParameterError("labels: got None for all items; expected a label or path for some.")
     return _best_clusters(hierarchy, np.array(items), np.array(classes), list(number))
 
 
@@ -298,8 +298,8 @@ def _best_clusters(
 def hierarchical_precision_recall(true: Sequence[Path], predicted: Sequence[Path]) -> PrecisionRecall:
     """Return the hierarchical precision, recall and F of predicted category paths against the true ones.
 
-    With ``T_i`` and ``P_i`` the nodes on the true and the predicted path of item i (each prefix of the path is a node;
-    the root does not count),
+    ``T_i`` and ``P_i`` are the nodes on the true and the predicted path of item i. Each prefix of a path is a node; the
+    root does not count.
 
         precision = sum |P_i and T_i| / sum |P_i| ,    recall = sum |P_i and T_i| / sum |T_i| .
 
@@ -325,10 +325,10 @@ def hierarchical_precision_recall(true: Sequence[Path], predicted: Sequence[Path
     """
     for name, paths in (("true", true), ("predicted", predicted)):
         if not isinstance(paths, Iterable):
-            raise ParameterError(f"{name}: got {brief(paths)}; expected a list of one path per item")
+            raise ParameterError(f"{name}: got {brief(paths)}; expected a list of one path per item.")
     true, predicted = list(true), list(predicted)
     if len(true) != len(predicted):
-        raise ParameterError(f"predicted: got {len(predicted)} paths; expected {len(true)}, one per true path")
+        raise ParameterError(f"predicted: got {len(predicted)} paths; expected {len(true)}, one per true path.")
     common = n_true = n_predicted = 0
     for path, guess in zip(map(_as_path, true), map(_as_path, predicted), strict=True):
         n_true, n_predicted = n_true + len(path), n_predicted + len(guess)

@@ -130,7 +130,7 @@ def entanglement(hierarchy: Hierarchy, other: Hierarchy, *, power: float = 1.5) 
     """
     other = aligned(hierarchy, other, "entanglement")
     if not (is_real(power) and 0 < power < np.inf):
-        raise ParameterError(f"power: got {brief(power)}; expected a positive number, such as 1.5")
+        raise ParameterError(f"power: got {brief(power)}; expected a positive number, such as 1.5.")
     places = np.arange(hierarchy.n_items)
     worst = float((np.abs(places - places[::-1]) ** float(power)).sum())
     apart = np.argsort(hierarchy.item_order) - np.argsort(other.item_order)
@@ -193,8 +193,8 @@ def robinson_foulds(hierarchy: Hierarchy, other: Hierarchy, *, normalized: bool 
 
     A cluster is the set of items below a node. Single items and the set of all items do not count, and equal sets in a
     chain count once. With A and B the clusters of the two trees, the distance is ``|A - B| + |B - A|``, divided by
-    ``|A| + |B|``; 0 for equal trees. O(N) for every shape: a cluster is a run of positions in the leaf order of the
-    first tree, and a node of the other is that cluster if its positions are a run of the same length.
+    ``|A| + |B|``; 0 for equal trees. O(N) for every shape. A cluster is a run of positions in the leaf order of the
+    first tree. A node of the other is that cluster if its positions are a run of the same length.
 
     Args:
         hierarchy: A hierarchy.
@@ -370,8 +370,8 @@ def _both_resolve(hierarchy: Hierarchy, other: Hierarchy, pairs: LcaPairs) -> in
 def _both_unresolved(hierarchy: Hierarchy, other: Hierarchy, pairs: Shared) -> int:
     """Return the number of triplets below three children of one node in each tree.
 
-    With S items that u and v share, ``n_ab`` of them below child a of u and child b of v, and ``r_a``, ``c_b`` their
-    sums, inclusion and exclusion over items below the same child gives, for each u and v,
+    u and v share S items, ``n_ab`` of them below child a of u and child b of v; ``r_a`` and ``c_b`` are their sums.
+    Inclusion and exclusion over items below the same child gives, for each u and v,
 
         6 T = S**3 - 3 S (sum r**2 + sum c**2 - sum n**2) + 2 (sum r**3 + sum c**3) + 4 sum n**3
               + 6 sum n r c - 6 sum n**2 (r + c) .
@@ -411,8 +411,8 @@ def _resolution(tree: Hierarchy, i: Ints, j: Ints, k: Ints) -> Ints:
 def hai(hierarchy: Hierarchy, other: Hierarchy) -> float:
     """Return the Hierarchical Agreement Index of two hierarchies over the same items; 1 for full agreement.
 
-    With ``d(i, j) = |c_ij| / N``, where ``c_ij`` is the lowest common ancestor (LCA) of two items, and 0 if the LCA is
-    a leaf cluster or the two items are equal,
+    ``d(i, j)`` is ``|c_ij| / N`` with ``c_ij`` the lowest common ancestor (LCA) of two items. It is 0 if the LCA is a
+    leaf cluster or the two items are equal.
 
         HAI = 1 - sum over i, j of |d(i, j, hierarchy) - d(i, j, other)| / N**2 .
 
@@ -457,8 +457,8 @@ def hai(hierarchy: Hierarchy, other: Hierarchy) -> float:
 def _gaps(hierarchy: Hierarchy) -> Ints:
     """Return N times the distance of each item to its right neighbour in ``item_order``, ``[N - 1]``.
 
-    The LCA of two items further apart is the largest LCA of neighbours between them, so that the running maximum from
-    an item gives its distances to all others.
+    The LCA of two items further apart is the largest LCA of neighbours between them. The running maximum from an item
+    gives its distances to all others.
     """
     ancestors = neighbour_ancestors(hierarchy)
     return np.where(hierarchy.is_leaf[ancestors], 0, hierarchy.sizes[ancestors])

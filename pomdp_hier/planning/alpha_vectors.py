@@ -255,8 +255,8 @@ def _useful(vectors: Floats, tolerance: float, points: Floats) -> tuple[Ints, Fl
     """Return the positions of the vectors that are best at some belief, and these beliefs ``[m, S]``.
 
     Lark's filter: a vector is useless if it beats the vectors known to be best at no belief. Otherwise the best vector
-    at such a belief is known as well. Beliefs at which vectors of other sets were best come first, so that few linear
-    programs are left, and many of these are solved at once.
+    at such a belief is known as well. Beliefs at which vectors of other sets were best come first. Few linear programs
+    are left, and many of these are solved at once.
     """
     scale = float(np.abs(vectors).max()) or 1.0
     kept, witnesses = _best_at(vectors, points, tolerance * scale)
@@ -422,7 +422,10 @@ def _linear_programs(gaps: Floats) -> Floats:
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     if result.status != 0:
-        raise PlanningError(f"value_iteration: the linear program of {count} vectors failed: {result.message}")
+        raise PlanningError(
+            f"value_iteration: got a linear program of {count} vectors, which failed ({result.message}). "
+            "Rescale the rewards."
+        )
     beliefs = np.clip(-result.ineqlin.marginals.reshape(n, size), 0.0, None)
     normalized: Floats = beliefs / beliefs.sum(axis=1, keepdims=True)
     return normalized

@@ -46,10 +46,11 @@ def value_bound(problem: POMDP, kind: Kind, horizon: int | None = None) -> Float
 
     Args:
         problem: The problem.
-        kind: ``"blind"``, the same action at every step, a lower bound (Hauskrecht 1997). The others are upper bounds:
-            ``"qmdp"``, full observability after one action (Littman, Cassandra and Kaelbling 1995); ``"fib"``, the fast
-            informed bound, at most QMDP (Hauskrecht 2000, section 4.3); ``"tib"``, the tighter informed bound, at most
-            FIB (Krale et al. 2025), for an infinite horizon only; ``"range"``, the greatest reward at every step.
+        kind: ``"blind"``, the same action at every step, a lower bound (Hauskrecht 1997). The others are upper bounds.
+            ``"qmdp"`` assumes full observability after one action (Littman, Cassandra and Kaelbling 1995). ``"fib"`` is
+            the fast informed bound, at most QMDP (Hauskrecht 2000, section 4.3). ``"tib"`` is the tighter informed
+            bound, at most FIB, for an infinite horizon only (Krale and others 2025). ``"range"`` is the greatest reward
+            at every step.
         horizon: The number of actions; ``None`` for an infinite horizon.
 
     Returns:
@@ -180,7 +181,7 @@ def mdp_values(
         compiled: The problem as arrays.
         horizon: The number of actions; ``None`` continues until no value changes by more than ``tolerance``. With a
             discount below 1, values that have not converged after 50 backups continue from the exact value of the best
-            policy so far, and again after 50 more (modified policy iteration).
+            policy so far. The same is done after 50 more (modified policy iteration).
         tolerance: The largest change of a value at convergence, relative to the greatest value.
         max_iterations: The most backups.
 

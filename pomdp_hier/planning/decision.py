@@ -143,7 +143,7 @@ def legal_actions(problem: POMDP, belief: Belief, observation: Hashable = None) 
     if not actions:
         raise PlanningError(
             f"belief: got terminal states alone (the first: {brief(belief.support[0])}); expected one that is not "
-            "terminal"
+            "terminal."
         )
     return actions
 

@@ -74,7 +74,7 @@ def decided(policy: Policy, problem: POMDP, belief: Belief, observation: Hashabl
     """
     decision = policy.decide(problem, belief, observation=observation)
     if not isinstance(decision, Decision):
-        raise PlanningError(f"policy: got {brief(decision)} from {brief(policy)}; expected a Decision(action)")
+        raise PlanningError(f"policy: got {brief(decision)} from {brief(policy)}; expected a Decision(action).")
     _require_legal(decision.action, problem.actions(belief, observation), repr(policy))
     return decision
 
@@ -82,7 +82,7 @@ def decided(policy: Policy, problem: POMDP, belief: Belief, observation: Hashabl
 def _require_legal(action: Any, legal: tuple[Any, ...], name: str) -> None:
     if action not in legal:
         raise PlanningError(
-            f"policy: got {brief(action)} from {visible(name)}; expected a legal action: {listed(legal, limit=8)}"
+            f"policy: got {brief(action)} from {visible(name)}; expected a legal action: {listed(legal, limit=8)}."
         )
 
 
@@ -198,11 +198,11 @@ class ThresholdPolicy:
     def __init__(self, rules: Sequence[tuple[Any, Number, Any]], otherwise: Any) -> None:
         untyped: Any = rules
         if any(isinstance(rule, str) or len(rule) != 3 for rule in untyped):
-            raise ParameterError(f"rules: got {brief(rules)}; expected triples [(event, threshold, action), ...]")
+            raise ParameterError(f"rules: got {brief(rules)}; expected triples [(event, threshold, action), ...].")
         for event, threshold, action in rules:
             if not 0 <= threshold <= 1:
                 raise ParameterError(
-                    f"rules: got threshold {threshold} of {brief(event)} for {brief(action)}; expected one in [0, 1]"
+                    f"rules: got threshold {threshold} of {brief(event)} for {brief(action)}; expected one in [0, 1]."
                 )
             if callable(event):
                 bind("rules", event, SIGNATURES["event"])
@@ -341,7 +341,7 @@ class AlphaVectorPolicy:
         if self.vectors.ndim != 2 or self.actions.shape != (len(self.vectors),) or not len(self.vectors):
             raise ModelError(
                 f"vectors: got shape {self.vectors.shape} with {len(self.actions)} actions; expected [K, S] with K "
-                "actions"
+                "actions."
             )
 
     def __repr__(self) -> str:
@@ -362,7 +362,7 @@ class AlphaVectorPolicy:
         if self.vectors.shape[1] != compiled.n_states or int(self.actions.max()) >= compiled.n_actions:
             raise ModelError(
                 f"vectors: got {self.vectors.shape[1]} states and actions up to {int(self.actions.max())}; expected "
-                f"the problem's {compiled.n_states} states and {compiled.n_actions} actions"
+                f"the problem's {compiled.n_states} states and {compiled.n_actions} actions."
             )
         weights = compiled.vector(belief)
         support = np.flatnonzero((weights > 0) & ~compiled.terminal)
@@ -370,7 +370,7 @@ class AlphaVectorPolicy:
         scores = np.where(allowed, self.vectors[:, support] @ weights[support], -np.inf)
         best = int(np.argmax(scores))
         if not np.isfinite(scores[best]):
-            raise ModelError(f"vectors: got {len(scores)}; expected at least one whose action is legal at this belief")
+            raise ModelError(f"vectors: got {len(scores)}; expected at least one whose action is legal at this belief.")
         return Decision(compiled.actions[self.actions[best]], value=float(scores[best]))
 
 

@@ -46,19 +46,19 @@ class POUCT:
     With the number of runs, the values converge to the optimal values of ``depth`` actions. Until then they are means
     over exploration and random actions, far below: compare actions by them, not policies.
 
-    How much planning a comparison needs, measured at depth 10 over 8 seeds (benchmarks, pouct): 200 runs find an
+    How much planning a comparison needs, measured at depth 10 over 8 seeds (benchmarks, pouct). 200 runs find an
     optimal action at the start of tiger, crying_baby and corridor. In tiger, 5,000 runs still listen once more than is
-    optimal at a belief of .97, for a loss of .7 of 25. At the start of cheese_maze the optimum of ten actions is .04
-    of 3.5 below that of an infinite horizon. In rock_sample(4, 3), 5,000 runs lose .40 of 19.2 per decision with random
+    optimal at a belief of .97, for a loss of .7 of 25. At the start of cheese_maze the optimum of ten actions is .04 of
+    3.5 below that of an infinite horizon. In rock_sample(4, 3), 5,000 runs lose .40 of 19.2 per decision with random
     rollouts, and .02 with ``rollout="mdp"``, which loses least on most problems. Prefer `RTBSS` or `solve` where they
     are within reach.
 
     Args:
         depth: The number of actions to look ahead, at least 1.
         simulations: The number of runs per decision.
-        exploration: The constant ``c``, in the problem's reward unit; by default the range of the immediate rewards at
-            the belief (or 1 if it is 0), times ``sqrt(1 + gamma^2 + … + gamma^(2 depth - 2))``: Hoeffding's scale for
-            the return of ``depth`` rewards of that range.
+        exploration: The constant ``c``, in the problem's reward unit. By default it is the range of the immediate
+            rewards at the belief (or 1 if it is 0), times ``sqrt(1 + gamma^2 + … + gamma^(2 depth - 2))``. This is
+            Hoeffding's scale for the return of ``depth`` rewards of that range.
         rollout: The actions below the tree: ``"random"``, or ``"mdp"`` for those of the optimal policy of a fully
             observable state.
         seed: The seed; each decision samples again. ``None`` for one of the operating system.
@@ -95,7 +95,7 @@ class POUCT:
         check_integer("simulations", simulations, 2, unit="runs (the first only opens the tree)")
         if exploration is not None and not (is_nonnegative(exploration) and exploration < float("inf")):
             raise ParameterError(
-                f"exploration: got {brief(exploration)}; expected a finite number of at least 0, or None"
+                f"exploration: got {brief(exploration)}; expected a finite number of at least 0, or None."
             )
         self.depth = depth
         self.simulations = simulations
@@ -124,7 +124,7 @@ class POUCT:
         if self.simulations <= len(actions):
             raise PlanningError(
                 f"simulations: got {self.simulations} for {len(actions)} legal actions; expected at least "
-                f"{len(actions) + 1}, one to open the tree and one per action"
+                f"{len(actions) + 1}, one to open the tree and one per action."
             )
         exploration = self._exploration(problem, belief, actions)
         kind = HistoryPolicy if self.rollout == "random" else _GreedyRollout
@@ -260,7 +260,7 @@ class _Simulator(pomdp_py.BlackboxModel):
 
     Rewards and observations may depend on the whole step. A step into a terminal state counts as more steps than a run
     may have, so that pomdp-py ends the run there. pomdp-py ends rollouts after ``depth`` actions but lets a run inside
-    the tree take one more; its reward is 0 here, so that all runs have the same length.
+    the tree take one more. Its reward is 0 here, so that all runs have the same length.
     """
 
     def __init__(self, problem: POMDP, depth: int) -> None:

@@ -27,8 +27,8 @@ class FiniteHorizonSolution:
 
     Attributes:
         compiled: The problem.
-        stages: For each number of steps to go, from 0: the vectors ``[K, S]`` (``-inf`` where the plan is not legal)
-            and the positions ``[K]`` of their actions.
+        stages: The vectors ``[K, S]`` and the positions ``[K]`` of their actions, for each number of steps to go, from
+            0. A vector is ``-inf`` where its plan is not legal.
 
     Example:
         >>> guess = POMDP.from_arrays(T=[[[1, 0], [0, 1]]] * 2, Z=[[[1], [1]]] * 2, R=[[1, 0], [0, 1]])

@@ -130,7 +130,7 @@ class Belief(pomdp_py.GenerativeDistribution):
         return self._probabilities.get(state, 0)
 
     def __setitem__(self, state: Hashable, value: Number) -> None:
-        raise TypeError("a Belief is immutable; build a new one from a dict")
+        raise TypeError("a Belief is immutable; build a new one from a dict.")
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._probabilities)

@@ -33,8 +33,8 @@ def compile_problem(problem: CorePOMDP, *, tolerance: float | None = None) -> Ta
         tolerance: The largest distance from 1 of a row's sum; the problem's tolerance by default.
 
     Raises:
-        ModelError: Legal actions depend on the belief; a row does not sum to 1 within ``tolerance``, has an
-            outcome off the spaces, or is not a number. `check_problem` lists all such issues at once.
+        ModelError: Legal actions depend on the belief. Or a row does not sum to 1 within ``tolerance``, has an outcome
+            that is not in its space, or is not a number. `check_problem` lists all such issues at once.
 
     Example:
         >>> from pomdp_hier import POMDP

@@ -51,7 +51,7 @@ class Row(dict[Any, Number]):
     __slots__ = ()
 
     def _refuse(self, *arguments: Any, **named: Any) -> Any:
-        raise TypeError("a row of a model is read-only; change a copy, dict(row)")
+        raise TypeError("a row of a model is read-only; change a copy, dict(row).")
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
@@ -109,7 +109,7 @@ class TransitionModel(pomdp_py.TransitionModel):
 
     def distribution(self, state: Any, action: Any) -> Mapping[Any, Number]:
         """Return the probabilities of all possible next states; they sum to 1."""
-        raise NotImplementedError(f"{type(self).__name__} must define distribution(state, action)")
+        raise NotImplementedError(f"{type(self).__name__} must define distribution(state, action).")
 
     def probability(self, next_state: Any, state: Any, action: Any) -> Number:
         """Return ``p(next_state | state, action)``."""
@@ -137,7 +137,7 @@ class ObservationModel(pomdp_py.ObservationModel):
 
     def distribution(self, next_state: Any, action: Any, state: Any = None) -> Mapping[Any, Number]:
         """Return the probabilities of all possible observations; they sum to 1."""
-        raise NotImplementedError(f"{type(self).__name__} must define distribution(next_state, action, state=None)")
+        raise NotImplementedError(f"{type(self).__name__} must define distribution(next_state, action, state=None).")
 
     def probability(self, observation: Any, next_state: Any, action: Any) -> Number:
         """Return ``p(observation | next_state, action)``."""
@@ -171,7 +171,7 @@ class RewardModel(pomdp_py.RewardModel):
     def reward(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
         """Return the reward of the step, in the problem's unit."""
         raise NotImplementedError(
-            f"{type(self).__name__} must define reward(state, action, next_state, observation=None)"
+            f"{type(self).__name__} must define reward(state, action, next_state, observation=None)."
         )
 
     def probability(self, reward: Number, state: Any, action: Any, next_state: Any) -> float:

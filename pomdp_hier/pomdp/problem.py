@@ -274,9 +274,10 @@ class POMDP(CorePOMDP):
     States, actions and observations are any hashable values. Spaces that are not listed are found by following the
     models from the initial belief.
 
-    The names of a function's parameters decide its arguments, in any order: ``s`` or ``state``, ``a`` or ``action``,
-    ``next_state``, ``sp``, ``s2`` or ``t``, ``o`` or ``obs`` (all of them: `pomdp_hier.pomdp.signatures.KNOWN_NAMES`).
-    Parameters with other names have the order below, if that leaves one reading.
+    The names of a function's parameters decide its arguments, in any order. Known names are ``s`` or ``state``, ``a``
+    or ``action``, ``next_state``, ``sp``, ``s2`` or ``t``, and ``o`` or ``obs``.
+    `pomdp_hier.pomdp.signatures.KNOWN_NAMES` has all of them. Parameters with other names have the order below, if that
+    leaves one reading.
 
     Args:
         transition: A `TransitionModel`, a function ``(state, action) -> {next_state: p}`` (or the one next state), or a
@@ -353,9 +354,9 @@ class POMDP(CorePOMDP):
     ) -> "POMDP":
         """Return the problem from ``T[a, s, s']``, ``Z[a, s', o]``, ``R[a, s]``, ``R[a, s, s']`` or ``R[a, s, s', o]``.
 
-        Each of the three is an array (float, or object for fractions) or, for T and Z, a sequence of scipy sparse
-        matrices, one per action; R may be a `RewardModel` or a function of names too. Names default to
-        0, 1, 2, …; the initial belief defaults to the uniform one.
+        Each of the three is an array (float, or object for fractions). T and Z may be sequences of scipy sparse
+        matrices, one per action. R may be a `RewardModel` or a function of names. Names default to 0, 1, 2, …; the
+        initial belief defaults to the uniform one.
 
         Raises:
             ModelError: Shapes do not agree, or a row is not a distribution (within ``tolerance``).

@@ -106,9 +106,9 @@ class _ToOneCell:
 def maze_4x3(*, discount: Number = 1, slip: Number = 0.1, step_reward: Number = -0.04, restart: bool = False) -> POMDP:
     """Return the 4x3 maze with a goal of +1, a trap of -1 and a sensor of walls.
 
-    The grid has one wall, at row 1, column 1 (row 0 is the north), the goal at (0, 3) and the trap at (1, 3). A move
-    slips to either side with probability ``slip``, and stays in its cell at a wall. The observation is the walls to the
-    west and the east, or the goal or the trap. The initial belief is uniform over the other cells.
+    Row 0 is the north. The wall is at row 1, column 1, the goal at (0, 3) and the trap at (1, 3). A move slips to
+    either side with probability ``slip``, and stays in its cell at a wall. The observation is the walls to the west and
+    the east, or the goal or the trap. The initial belief is uniform over the other cells.
 
     Args:
         discount: gamma.

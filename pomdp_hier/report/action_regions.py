@@ -103,7 +103,7 @@ def _corners(problem: POMDP, states: Sequence[Any] | None, between: Sequence[Any
         )
     stray = next((s for s in chosen if s not in problem.states), None)
     if stray is not None:
-        raise ParameterError(f"states: got {brief(stray)}; expected states of the problem")
+        raise ParameterError(f"states: got {brief(stray)}; expected states of the problem.")
     return [Belief.certain(state) for state in chosen]
 
 
@@ -123,17 +123,17 @@ def corner_beliefs(between: Any, states: Sequence[Any], counts: tuple[int, ...])
         if not isinstance(one, Belief | Mapping):
             listed = np.asarray(one, dtype=object).ravel().tolist()
             if len(listed) != len(states):
-                raise ParameterError(f"between: got {brief(one)}; expected {expected}")
+                raise ParameterError(f"between: got {brief(one)}; expected {expected}.")
             one = {state: p for state, p in zip(states, listed, strict=True) if p != 0}
         belief = as_belief(one)
         stray = next((state for state in belief if state not in states), None)
         if stray is not None:
-            raise ParameterError(f"between: got the state {brief(stray)}; expected {expected}")
+            raise ParameterError(f"between: got the state {brief(stray)}; expected {expected}.")
         corners.append(belief)
     table = np.array([[float(corner[state]) for state in states] for corner in corners])
     if np.linalg.matrix_rank(table[1:] - table[0]) < len(corners) - 1:
         raise ParameterError(
-            f"between: got {brief(between)}, whose beliefs are equal or on one line; expected {expected}"
+            f"between: got {brief(between)}, whose beliefs are equal or on one line; expected {expected}."
         )
     return corners
 

@@ -163,11 +163,11 @@ def _sequence(beliefs: Any, labels: Sequence[str] | None) -> list[Belief]:
     """Return the beliefs as a checked list, with one label each if labels are given."""
     given = list(beliefs) if isinstance(beliefs, Iterable) and not isinstance(beliefs, str | Belief | Mapping) else None
     if given is None or not all(isinstance(belief, Belief | Mapping) for belief in given):
-        raise ParameterError(f"beliefs: got {brief(beliefs)}; expected a list of beliefs, [b_0, b_1, ...]")
+        raise ParameterError(f"beliefs: got {brief(beliefs)}; expected a list of beliefs, [b_0, b_1, ...].")
     if not given:
-        raise ParameterError("beliefs: got none; expected one or more")
+        raise ParameterError("beliefs: got none; expected one or more.")
     if labels is not None and (isinstance(labels, str) or len(labels) != len(given)):
-        raise ParameterError(f"labels: got {len(labels)}; expected {len(given)}, one per belief")
+        raise ParameterError(f"labels: got {len(labels)}; expected {len(given)}, one per belief.")
     return [as_belief(belief) for belief in given]
 
 
@@ -216,9 +216,9 @@ def draw_alpha_vectors(
     if states is not None and not _are_distinct(states):
         raise unexpected("states", states, "distinct names")
     if actions is not None and len(actions) != len(array):
-        raise ParameterError(f"actions: got {len(actions)}; expected {len(array)}, one per vector")
+        raise ParameterError(f"actions: got {len(actions)}; expected {len(array)}, one per vector.")
     if states is not None and len(states) != size:
-        raise ParameterError(f"states: got {len(states)}; expected {size} names, one per column of the vectors")
+        raise ParameterError(f"states: got {len(states)}; expected {size} names, one per column of the vectors.")
     names = tuple(f"state {k}" for k in range(size)) if states is None else tuple(states)
     if between is None:
         if size != 2:
@@ -233,7 +233,7 @@ def draw_alpha_vectors(
     ends[~np.isfinite(array[:, support]).all(axis=1)] = -np.inf
     pieces = envelope(ends)
     if not pieces:
-        raise ParameterError("vectors: got -inf for each on this line; expected one that is legal at all its beliefs")
+        raise ParameterError("vectors: got -inf for each on this line; expected one that is legal at all its beliefs.")
     ax = new_axes(ax, width=5.6, height=3.8)
     for row in ends[np.isfinite(ends[:, 0])]:
         ax.plot([0, 1], row, color="#c6ccd2", lw=0.9, zorder=1)
@@ -271,9 +271,9 @@ def _vectors(vectors: Any) -> Floats:
             f"vectors: got {brief(vectors)}; expected numbers [K, S]. Pass value_iteration(...).vectors."
         ) from error
     if array.ndim != 2 or not array.size:
-        raise ParameterError(f"vectors: got shape {array.shape}; expected [K, S], one row per alpha vector")
+        raise ParameterError(f"vectors: got shape {array.shape}; expected [K, S], one row per alpha vector.")
     if np.isnan(array).any() or (array == np.inf).any():
-        raise ParameterError("vectors: got infinite values or NaN; expected numbers, or -inf where not legal")
+        raise ParameterError("vectors: got infinite values or NaN; expected numbers, or -inf where not legal.")
     return array
 
 
@@ -320,9 +320,9 @@ def draw_backups(
     for step in steps:
         check_integer("steps", step, 1)
         if step > plan.horizon:
-            raise ParameterError(f"steps: got {step}; expected at most {plan.horizon}, the horizon of the plan")
+            raise ParameterError(f"steps: got {step}; expected at most {plan.horizon}, the horizon of the plan.")
     if not steps:
-        raise ParameterError("steps: got none; expected one or more, a panel each")
+        raise ParameterError("steps: got none; expected one or more, a panel each.")
     if len(plan.compiled.states) != 2 and between is None:
         raise ParameterError(
             f"plan: got {len(plan.compiled.states)} states; expected 2, or a line of beliefs. Pass between=(belief, "

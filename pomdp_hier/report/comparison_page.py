@@ -198,7 +198,7 @@ def _check_given(comparison: object, diagnoses: Mapping[str, Diagnosis]) -> None
         raise ParameterError("comparison: got one of a sample; expected one of all items. Compare without sample_size.")
     if set(diagnoses) != set(comparison.results):
         raise ParameterError(
-            f"diagnoses: got {brief(list(diagnoses))}; expected one of each of {brief(list(comparison.results))}"
+            f"diagnoses: got {brief(list(diagnoses))}; expected one of each of {brief(list(comparison.results))}."
         )
     for name, diagnosis in diagnoses.items():
         require_diagnosis(diagnosis)

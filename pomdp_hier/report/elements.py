@@ -56,8 +56,8 @@ def element(tag: str, *content: object, **attributes: object) -> Html:
     Args:
         tag: Its name.
         content: Its content.
-        attributes: By name, ``_`` in place of ``-`` (and one at the end, after a word of Python's, dropped); an
-            attribute that is ``None`` is left out.
+        attributes: By name, with ``_`` in place of ``-``. A ``_`` at the end, as after a keyword of Python, is dropped.
+            An attribute that is ``None`` is left out.
 
     Example:
         >>> element("td", "1 < 2", class_="n", data_label='"the" figure', title=None)
@@ -133,11 +133,11 @@ def finite_numbers(name: str, values: Any, count: int | None = None) -> Floats:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"{name}: got {brief(values)}; expected a list of numbers") from error
+        raise ParameterError(f"{name}: got {brief(values)}; expected a list of numbers.") from error
     if array.ndim != 1 or not array.size or not np.isfinite(array).all() or count not in (None, array.size):
         wanted = "one or more" if count is None else f"{count}"
         raise ParameterError(
-            f"{name}: got {brief(values)} of shape {array.shape}; expected a list of {wanted} finite numbers"
+            f"{name}: got {brief(values)} of shape {array.shape}; expected a list of {wanted} finite numbers."
         )
     return array
 

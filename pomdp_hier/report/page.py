@@ -135,12 +135,12 @@ def _check_given(
     if isinstance(misfiled, MisfiledItems):
         _check_same("misfiled", misfiled.hierarchy, diagnosis.hierarchy, "find_misfiled")
     if not isinstance(moves, Sequence) or not all(isinstance(move, Move) for move in moves):
-        raise ParameterError(f"moves: got {brief(moves)}; expected the result of suggest_moves(X, diagnosis)")
+        raise ParameterError(f"moves: got {brief(moves)}; expected the result of suggest_moves(X, diagnosis).")
     if improvement is None:
         return
     check_kind("improvement", improvement, Improvement, "the result of improve(X, hierarchy)")
     if len(moves):
-        raise ParameterError("moves, improvement: got both; expected at most one")
+        raise ParameterError("moves, improvement: got both; expected at most one.")
     _check_same("improvement", improvement.hierarchy, diagnosis.hierarchy, "improve")
 
 

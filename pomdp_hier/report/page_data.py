@@ -167,8 +167,8 @@ class Destination:
         n_items: The number of items of its siblings that are more similar to it than to their own cluster.
         expected_errors: The expected number of searchers that enter it by mistake.
         cost: What that takes off the score.
-        sources: The siblings that have such items, each with how many, those that cost most first; searchers who
-            stray at random come from others as well.
+        sources: The siblings that have such items, each with their number, the most costly first. Searchers who stray
+            at random come from others as well.
         examples: Items that are lost there, worth least first.
     """
 

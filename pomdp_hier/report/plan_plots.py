@@ -38,7 +38,7 @@ def draw_and_or(
     """Draw an AND-OR tree: triangles are beliefs, circles are actions, and the best plan is highlighted.
 
     Arcs to actions bear the reward ``R``, arcs to beliefs the observation and its probability (on the plan, their
-    width); actions stand in the problem's order. A star marks the best action of each belief of the plan; where actions
+    width). Actions are in the problem's order. A star marks the best action of each belief of the plan; where actions
     tie, all of them, with a plan below each. A tree of more than ``limit`` nodes is collapsed: actions off the plan
     become stubs that say how much they hide.
 

@@ -232,11 +232,11 @@ def draw_value_density(
         named = values.items()
     elif names is not None:
         if len(names) != len(values):
-            raise ParameterError(f"names: got {len(names)}; expected {len(values)}, one per array of values")
+            raise ParameterError(f"names: got {len(names)}; expected {len(values)}, one per array of values.")
         named = zip(names, values, strict=True)
     series = numbered((name, finite_numbers("values", array)) for name, array in named)
     if not series:
-        raise ParameterError("values: got none; expected the values of one item or more")
+        raise ParameterError("values: got none; expected the values of one item or more.")
     ax = new_axes(ax, width=6.0, height=3.4)
     edges = np.linspace(-1, 1, bins + 1)
     for k, (name, array) in enumerate(series.items()):
@@ -319,11 +319,11 @@ def draw_icicle(
     """
     require_hierarchy(hierarchy)
     if not low < high:
-        raise ParameterError(f"low, high: got {low} and {high}; expected the lower number first")
+        raise ParameterError(f"low, high: got {low} and {high}; expected the lower number first.")
     values = np.asarray(node_values, dtype=np.float64)
     if values.shape != (hierarchy.n_nodes,):
         raise ParameterError(
-            f"node_values: got shape {values.shape}; expected ({hierarchy.n_nodes},), one value per node"
+            f"node_values: got shape {values.shape}; expected ({hierarchy.n_nodes},), one value per node."
         )
     ax = new_axes(ax, width=8.0, height=min(9.0, 1.6 + 0.42 * (hierarchy.height + 1)))
     from matplotlib.collections import PolyCollection

@@ -40,8 +40,8 @@ class Moved:
 def moved(one: Hierarchy, other: Hierarchy, n: int) -> list[Moved]:
     """Return the nodes with another place in the other tree, the most distant first.
 
-    A cluster that both trees have has moved if its parents are clusters that are not each other's counterpart: that do
-    not share half the items of each, going by 31 items of larger ones.
+    A cluster of both trees has moved if its two parents do not share half the items of each. For large parents, 31
+    items are compared.
 
     Args:
         one: A tree, untangled.
@@ -88,8 +88,9 @@ def _half_in(tree: Hierarchy, nodes: Ints, other: Hierarchy, others: Ints, most:
 def tanglegram(one: Hierarchy, other: Hierarchy, names: Sequence[str], other_names: Sequence[str]) -> Html:
     """Return two untangled trees over the same items as a drawing.
 
-    The leaves are the items, or, where these are too many, the leaf clusters, with a line as heavy as the share of the
-    smaller one's items that two clusters share. Where these are too many as well, nothing is drawn but said so.
+    The leaves are the items, or the leaf clusters if there are too many items. A line between leaf clusters is as heavy
+    as the share of the smaller one's items that both have. Where these are too many as well, nothing is drawn but said
+    so.
 
     Args:
         one: The tree on the left.

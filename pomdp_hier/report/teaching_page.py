@@ -78,7 +78,7 @@ def _share(name: str, value: Any) -> Fraction:
         share = Fraction(-1)
     if not 0 <= share <= 1 or share.denominator >= _MOST_DIGITS or isinstance(value, bool):
         expected = "a number from 0 to 1 of at most nine digits, such as 0.75 or '3/4'"
-        raise ParameterError(Argument(name), f": got {brief(value)}; expected {expected}")
+        raise ParameterError(Argument(name), f": got {brief(value)}; expected {expected}.")
     return share
 
 

@@ -241,7 +241,7 @@ def fit_delta(
 
     At a node of level t the temperature is ``delta_t = delta * nu**t``. With ``s`` the similarities of the item to the
     alternatives, and ``s*`` to the chosen child, a choice adds ``s*/delta_t - log sum exp(s/delta_t)`` to the log
-    likelihood, which is concave in 1/delta. This is the likelihood of `pomdp_hier.hqs.calibrate_delta` with the chosen
+    likelihood. It is concave in 1/delta. This is the likelihood of `pomdp_hier.hqs.calibrate_delta` with the chosen
     child in place of the correct one: a temperature of searchers, not of a tree.
 
     Choices at nodes outside the item's path count too. Returns to a higher node do not count, and children known to be
@@ -258,8 +258,8 @@ def fit_delta(
         similarity: As for `evaluate`.
         nu: Factor of the temperature per level, or ``"fitted"``. The intervals take a fitted one as given.
         prior: The probability of a child at infinite temperature: ``"uniform"``, as in the model of the score, or in
-            proportion to its ``"sizes"``, the items below it or the links that lead there. Default: uniform, or sizes
-            where the searches have links, since each link is then an alternative.
+            proportion to its ``"sizes"``. A size is the number of items below it, or of links that lead there. Default:
+            uniform, or sizes where the searches have links, since each link is then an alternative.
         bounds: The search interval of delta. If the likelihood still rises at a bound, the result is that bound.
         folds: The number of folds of items, for the gains.
         n_bootstrap: The number of bootstrap samples.

@@ -81,7 +81,7 @@ def compare_policies(
         truncation_error: Without a horizon, episodes end where the remaining discounted reward is below this.
         updater: The agent's belief updater; Bayes' rule by default.
         baseline: The name of the policy that the others are compared with; the first by default.
-        mdp_value: True for the regret to the value of the fully observable environment, or that value; False for no
+        mdp_value: True for the regret to the value of the fully observable environment, or that value. False for no
             regret, as for a problem with a belief-dependent reward.
         solution: A solution of the environment (`pomdp_hier.planning.solve`) with the same horizon, for bounds on the
             optimality gap of each policy. The environment may be a copy: all numbers are compared.
@@ -110,11 +110,11 @@ def compare_policies(
     """
     named = _named(policies)
     if not named:
-        raise ParameterError("policies: got none; expected at least one")
+        raise ParameterError("policies: got none; expected at least one.")
     if solution is not None:
         _check_solution(solution, problem if environment is None else environment, horizon)
     if not is_one_of(method, "exact", "monte-carlo"):
-        raise ParameterError(f"method: got {brief(method)}; expected 'exact' or 'monte-carlo'")
+        raise ParameterError(f"method: got {brief(method)}; expected 'exact' or 'monte-carlo'.")
     if half_width is not None and method == "exact":
         raise ParameterError(
             f"half_width: got {brief(half_width)} with method='exact'; expected None. Set method='monte-carlo'."
@@ -262,7 +262,7 @@ def _named(policies: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     if isinstance(policies, Mapping):
         return numbered((name, as_policy(policy)) for name, policy in policies.items())
     if isinstance(policies, str) or not isinstance(policies, Iterable):
-        hint = ". Pass the policies before the problem." if isinstance(policies, POMDP) else ""
-        raise ParameterError(f"policies: got {brief(policies)}; expected a list or dict of policies{hint}")
+        hint = " Pass the policies before the problem." if isinstance(policies, POMDP) else ""
+        raise ParameterError(f"policies: got {brief(policies)}; expected a list or dict of policies.{hint}")
     named = map(as_policy, held("policies", policies))
     return numbered((getattr(policy, "name", None) or policy, policy) for policy in named)

@@ -10,9 +10,10 @@ import numpy as np
 
 from pomdp_hier._arguments import check_level, is_one_of, is_real
 from pomdp_hier._arrays import Floats
+from pomdp_hier._imports import from_extra
 from pomdp_hier._intervals import effective_number, mean_interval, rarest, weighted_mean
 from pomdp_hier._text import brief, listed, visible
-from pomdp_hier.errors import MissingExtraError, ParameterError
+from pomdp_hier.errors import ParameterError
 from pomdp_hier.simulation.episodes import Episode
 from pomdp_hier.simulation.exact import Visit
 from pomdp_hier.simulation.paper_tables import Gap, Quantity, check_unit, latex_table, markdown_table, versions
@@ -128,7 +129,7 @@ class PolicyComparison:
         for row in self.rows:
             if row.name == name:
                 return row
-        raise KeyError(f"policy: got {brief(name)}; expected one of {listed([row.name for row in self.rows])}")
+        raise KeyError(f"policy: got {brief(name)}; expected one of {listed([row.name for row in self.rows])}.")
 
     def __iter__(self) -> Iterator[ComparisonRow]:
         return iter(self.rows)
@@ -298,10 +299,7 @@ class PolicyComparison:
         Raises:
             MissingExtraError: Pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingExtraError("to_frame needs pandas; pip install 'pomdp-hier[frames]'") from error
+        pd = from_extra("frames", "pandas", "to_frame needs pandas")
         return pd.DataFrame([row.to_dict() for row in self.rows]).set_index("name")
 
 
@@ -330,7 +328,7 @@ def _plain(value: Any) -> Any:
 def check_mdp_value(value: Any) -> float:
     """Return the value that MDP regret is measured from, of any number type."""
     if not is_real(value):
-        raise ParameterError(f"mdp_value: got {brief(value)}; expected True, False, or a number")
+        raise ParameterError(f"mdp_value: got {brief(value)}; expected True, False, or a number.")
     return float(value)
 
 
@@ -378,15 +376,15 @@ def compare_values(
         exact, MDP value 2.0000
     """
     if not values:
-        raise ParameterError("values: got none; expected those of at least one policy")
+        raise ParameterError("values: got none; expected those of at least one policy.")
     baseline = next(iter(values)) if baseline is None else baseline
     if not is_one_of(baseline, *values):
-        raise ParameterError(f"baseline: got {brief(baseline)}; expected one of {listed(list(values))}")
+        raise ParameterError(f"baseline: got {brief(baseline)}; expected one of {listed(list(values))}.")
     check_level("confidence", confidence)
     mdp_value = None if mdp_value is None else check_mdp_value(mdp_value)
     lengths = {len(array) for array in values.values()}
     if len(lengths) != 1 or 0 in lengths:
-        raise ParameterError(f"values: got arrays of {sorted(lengths)} values; expected one length of at least 1")
+        raise ParameterError(f"values: got arrays of {sorted(lengths)} values; expected one length of at least 1.")
     n = lengths.pop()
     exact = n == 1 and method == "exact"
     arrays = {name: np.asarray(array) for name, array in values.items()}

@@ -145,7 +145,7 @@ def policy_value(
         updater: The agent's belief updater; Bayes' rule in its own model by default.
         horizon: The greatest number of actions of a run; ``None`` for an infinite horizon.
         truncation_error: Without a horizon, or with one of more than 100,000 actions, episodes end where the remaining
-            discounted reward is below this, in rewards; `PolicyValue.error` reports it. With a discount of 1 every
+            discounted reward is below this, in rewards. `PolicyValue.error` reports it. With a discount of 1 every
             episode must terminate.
         trace: Whether to keep every visit.
         max_beliefs: The greatest number of beliefs with a decision.

@@ -47,7 +47,7 @@ class Experiment:
 
     def __getitem__(self, name: str) -> PolicyComparison:
         if name not in self.tables:
-            raise KeyError(f"problem: got {brief(name)}; expected one of {', '.join(map(brief, self.tables))}")
+            raise KeyError(f"problem: got {brief(name)}; expected one of {', '.join(map(brief, self.tables))}.")
         return self.tables[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -141,8 +141,8 @@ def run_experiment(
             `compare_policies`.
         seeds: The seed of the random numbers, or a list of distinct seeds.
         horizon: The greatest number of actions of a run, for all problems or by the name of the problem.
-        bounds: CPU seconds of `solve` per problem, or solutions by the name of the problem, for certified bounds on
-            the optimality gap; ``None`` for no bounds.
+        bounds: CPU seconds of `solve` per problem, or solutions by problem name, for certified bounds on the optimality
+            gap; ``None`` for no bounds.
         checkpoint: A file of finished episodes, as for `compare_policies`. The same call continues after a killed
             process. A call with more problems, policies, seeds or episodes runs only those that the file lacks.
         progress: Whether to show a progress bar of comparisons on standard error.

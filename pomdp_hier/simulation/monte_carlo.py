@@ -147,7 +147,7 @@ def simulate(
         horizon: The greatest number of actions of an episode; ``None`` for an infinite horizon.
         updater: The agent's belief updater; Bayes' rule in its own model by default.
         truncation_error: Without a horizon, or with one of more than 100,000 actions, episodes end where the remaining
-            discounted reward is below this, in rewards; `SimulationResult.error` reports it. With a discount of 1 every
+            discounted reward is below this, in rewards. `SimulationResult.error` reports it. With a discount of 1 every
             episode must terminate.
         half_width: Stop once half the interval is no wider than this, in rewards; checked after every ``batch``.
         min_episodes: The number of episodes before ``half_width`` can end the simulation.

@@ -95,10 +95,10 @@ TABLE = [
     ),
     ("score nan.csv tree.csv --join position", "nan.csv: got NaN or inf", write("nan.csv", FILES["x.csv"])),
     ("score numbers.csv tree.csv", "numbers.csv, line 1: got numbers", write("numbers.csv", FILES["bare.csv"])),
-    ("score two.npz tree.csv", "two.npz: no array 'X' in the archive, which holds a, b", "--key b"),
+    ("score two.npz tree.csv", "two.npz: got no array 'X'; expected one of a, b", "--key b"),
     ("score objects.npy tree.csv", "objects.npy: got Python objects", astype_float),
     ("score x.npy tree.csv --key X", "x.npy: got no .npz", "-key X"),
-    ("score x.npy tree.csv --id-column id", "x.npy: got no named columns", "-id-column id"),
+    ("score x.npy tree.csv --id-column id", "x.npy: got a bare array", "-id-column id"),
     ("score x.npy tree.csv --join id", "x.npy: got no ids", "-join id"),
     ("score bare.csv tree.csv --join id", "bare.csv: got no ids", "-join id"),
     ("score x.npy tree.csv --text-column x", "x.npy", "-text-column x"),
@@ -106,7 +106,7 @@ TABLE = [
     ("score text.csv tree.csv --text-column title --min-df 3", "text.csv: got no term in 4 texts", "--min-df 1"),
     ("score x.csv tree.csv --similarity precomputed", "x.csv: got shape (4, 2)", "-similarity precomputed"),
     ("score x.csv tree.csv --policy best", "best", "-policy best"),
-    ("score x.csv tree.csv --out there.csv", "there.csv: exists already", "--force"),
+    ("score x.csv tree.csv --out there.csv", "there.csv: got a path that exists", "--force"),
     ("score x.csv tree.csv --out x.xls", "--out: got x.xls;", "score x.csv tree.csv --out y.csv"),
     ("score x.csv tree.csv --sampling simple", "--sampling has no effect", "-sampling simple"),
     ("score x.csv tree.csv --out - --json", "--out -", "score x.csv tree.csv --out -"),
@@ -126,7 +126,7 @@ TABLE = [
     ("policies x.csv tree.csv --policy best", "expected one of one-step", "--policy one-step"),
     ("report x.csv tree.csv --out there.json", "--out: got there.json", "report x.csv tree.csv --out r.html"),
     ("check m.pomdp --check-items 2", "--check-items has no effect", "-check-items 2"),
-    ("solve m.pomdp --certificate there.json", "there.json: exists already", "--force"),
+    ("solve m.pomdp --certificate there.json", "there.json: got a path that exists", "--force"),
     ("solve m.pomdp --policy-out p.txt", "--policy-out: got p.txt", "solve m.pomdp --policy-out p.alpha"),
     ("check", "FILE: got nothing", "check m.pomdp"),
     ("check m.pomdp --hierarchy x.csv tree.csv", "got both FILE and --hierarchy", "check m.pomdp"),
@@ -254,7 +254,7 @@ def test_a_warning_speaks_of_options_and_its_advice_works(folder, capsys):
 def test_closed_standard_input_is_refused_and_a_path_is_read(folder, capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
     assert main(["show", "-"]) == 1
-    assert "standard input: closed. Give a path" in capsys.readouterr().err
+    assert "standard input: got a closed stream" in capsys.readouterr().err
     assert main(["show", "tree.csv"]) == 0
 
 

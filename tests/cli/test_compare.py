@@ -125,7 +125,7 @@ def test_a_tree_from_standard_input(files, capsys, monkeypatch):
         (["clean.json", "--out", "y.npy"], 2, "--out: got y.npy"),
         (["clean.json", "--out", "clean.json", "--force"], 2, "the same file as the input TREE"),
         (["clean.json", "--confidence", "95"], 2, "confidence: got 95"),
-        (["missing.json"], 1, "missing.json: cannot be read"),
+        (["missing.json"], 1, "missing.json: got a path that cannot be read"),
     ],
 )
 def test_invalid_combinations(files, capsys, monkeypatch, extra, code, text):

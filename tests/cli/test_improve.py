@@ -53,7 +53,7 @@ def test_the_better_tree_and_the_edits_are_written_with_the_ids_of_the_tree(brok
     assert said.startswith(f"score {expected.before.score:.4f} -> {expected.after.score:.4f}")
     before = out.read_bytes()
     assert call(folder, "-o", out) == 1
-    assert "exists already. Choose another path, or replace it: --force" in capsys.readouterr().err
+    assert "replace it: --force" in capsys.readouterr().err
     assert out.read_bytes() == before
 
 

@@ -67,7 +67,7 @@ def test_the_table_and_the_json_are_those_of_the_functions(inputs, capsys):
         (["--columns=goal=aim"], "columns: got 'goal'; expected one of 'search'"),
         (["--nu=cold"], "expected a number or 'fitted'"),
         (["--nu=0"], "--nu: got 0.0; expected a positive number"),
-        (["--links=none.csv"], "none.csv: cannot be read"),
+        (["--links=none.csv"], "none.csv: got a path that cannot be read"),
         (["--out=items.txt"], "--out: got items.txt"),
         (["--force"], "--force has no effect without --out"),
     ],

@@ -80,7 +80,7 @@ def test_policies_are_written(model, tmp_path, capsys, suffix):
 @pytest.mark.parametrize("option", ["--certificate", "--policy-out"])
 def test_outputs_are_checked_before_solving(model, tmp_path, capsys, option):
     assert main(["solve", str(model), option, str(tmp_path / "none" / "p.pg"), "--quiet"]) == 1
-    said = f"{tmp_path / 'none' / 'p.pg'}: the folder {tmp_path / 'none'} does not exist"
+    said = f"{tmp_path / 'none' / 'p.pg'}: got the folder {tmp_path / 'none'}, which does not exist"
     assert said in capsys.readouterr().err
     assert main(["solve", str(model), option, str(model), "--force", "--quiet"]) == 2
     assert f"{option}: got {model}, the same file" in capsys.readouterr().err

@@ -38,10 +38,10 @@ def test_nothing_is_replaced_without_force(tmp_path):
     path = str(tmp_path / "x.csv")
     write_table(path, COLUMNS, force=False)
     for refused in (lambda: check_target(path, False), lambda: write_table(path, {"a": [1]}, force=False)):
-        with pytest.raises(PomdpHierError, match="exists already"):
+        with pytest.raises(PomdpHierError, match="replace=True"):
             refused()
     (tmp_path / "dangling.csv").symlink_to("nowhere")
-    with pytest.raises(PomdpHierError, match="exists already"):
+    with pytest.raises(PomdpHierError, match="replace=True"):
         check_target(str(tmp_path / "dangling.csv"), False)
     assert "Dye Kit" in (tmp_path / "x.csv").read_text(encoding="utf-8")
     check_target(path, True)

@@ -180,7 +180,7 @@ def test_trees_of_untidy_files(tmp_path, capsys):
     assert "1 item, 1 cluster" in shown(capsys, file("one.json", '{"edges": [["r","x"]], "items": ["x"]}'))
     assert "Owl; (barn)" in shown(capsys, file("q.nwk", "('Owl; (barn)':1,[a [nested] note]B:2)r;"))
     assert "position" in refused(capsys, file("empty-name.nwk", "((A:1e-5,B:-0.1),,C);"))
-    assert "cut off at position" in refused(capsys, file("cut.nwk", "((A,B),(C"))
+    assert "2 open brackets" in refused(capsys, file("cut.nwk", "((A,B),(C"))
     assert "got node 0 in rows 0 and 1" in refused(capsys, file("again.json", "[[0, 1, 1.0, 2], [0, 2, 2.0, 2]]"))
     assert "3 items" in shown(capsys, file("inversion.json", "[[0, 1, 2.0, 2], [3, 2, 1.5, 3]]"))
     partial = file("partial.json", '{"n_leaves": 5, "children": [[0, 1], [2, 3]]}')

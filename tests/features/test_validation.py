@@ -140,7 +140,7 @@ def test_sparse_arrays_that_lie_are_refused(form, part, values, said):
     X = sp.csr_matrix((np.ones(6), [0, 1, 2, 3, 4, 0], [0, 2, 3, 5, 6]), shape=(4, 5))
     X = X if form is sp.csr_matrix else form((X.data, X.indices, X.indptr), shape=(5, 4))
     setattr(X, part, np.array(values))
-    with pytest.raises(FeatureError, match=f"damaged sparse matrix: .*{said}"):
+    with pytest.raises(FeatureError, match=f"damaged sparse matrix .*{said}"):
         check_features(X, X.shape[0])
 
 
@@ -179,7 +179,7 @@ def test_error_for_a_memory_map_truncated_during_reading(tmp_path, kind, seen):
         lambda: affinity(X, TREE, kind),
         lambda: close.batch(np.arange(4)).expand(np.arange(4), np.full(4, 6)),
     ):
-        with pytest.raises(FeatureError, match=r"X\.npy was truncated to 20000 bytes"):
+        with pytest.raises(FeatureError, match=r"X\.npy: got .* 20000 bytes"):
             read()
 
 
@@ -187,7 +187,7 @@ def test_error_for_a_truncated_memory_map_of_similarities(tmp_path):
     np.save(tmp_path / "S.npy", np.ones((4, 4)))
     close = affinity(np.load(tmp_path / "S.npy", mmap_mode="r"), TREE, "precomputed")
     os.truncate(tmp_path / "S.npy", 150)
-    with pytest.raises(FeatureError, match=r"S\.npy was truncated to 150 bytes"):
+    with pytest.raises(FeatureError, match=r"S\.npy: got .* 150 bytes"):
         close.batch(np.arange(4))
 
 

@@ -117,7 +117,7 @@ def test_damage_in_the_rows_is_refused(tmp_path, statement):
 )
 def test_content_that_cannot_be_is_refused_whatever_its_checksum(tmp_path, row):
     write(tmp_path / "run", [row])
-    with pytest.raises(CheckpointError, match="is damaged"):
+    with pytest.raises(CheckpointError, match="damaged"):
         read(tmp_path / "run")
 
 
@@ -148,7 +148,7 @@ def test_a_row_that_is_there_already_is_refused(tmp_path):
 def test_two_runs_cannot_share_a_file(tmp_path):
     with (
         Checkpoint.open(tmp_path / "run", "key", Row, possible_in(*SIZE)),
-        pytest.raises(CheckpointError, match="another process is writing"),
+        pytest.raises(CheckpointError, match="other process"),
         Checkpoint.open(tmp_path / "run", "key", Row, possible_in(*SIZE)),
     ):
         pass

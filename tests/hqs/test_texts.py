@@ -94,8 +94,8 @@ def test_a_checkpoint_names_its_file_first(tmp_path):
     assert re.search(rf"key '{'f' * 13}; expected key {'b' * 12}\.", refused(lambda: None))
     assert "expected a checkpoint" in refused(run("PRAGMA application_id = 0"))
     assert "format 99; expected 1" in refused(run("PRAGMA user_version = 99"))
-    assert "item 3 " in refused(run(f"UPDATE run SET key = '{'b' * 40}'", "UPDATE rows SET value = 0.2"))
-    assert "damaged (no such table: run)" in refused(run("DROP TABLE run"))
+    assert "item 3" in refused(run(f"UPDATE run SET key = '{'b' * 40}'", "UPDATE rows SET value = 0.2"))
+    assert "damaged file (no such table: run)" in refused(run("DROP TABLE run"))
 
     def emptied():
         path.unlink()
@@ -145,7 +145,7 @@ def test_trees_of_other_items():
         ({"sampling": "simple"}, "sampling: got 'simple', which only a sample uses. Pass sample_size"),
         ({"heat": 1}, "heat: got an unknown setting; expected one of similarity, delta, nu"),
         ({"random_state": 1.5, "sample_size": 3}, "random_state"),
-        ({"checkpoint": "here"}, "checkpoint: got 'here'; not by us"),
+        ({"checkpoint": "here"}, "checkpoint: got 'here'; expected none, as not by us"),
         (
             {"engine": "numpy", "policy": OptimalSearch()},
             "engine: got 'numpy'; expected 'generic', as policy OptimalSearch(tie='descend') is not",

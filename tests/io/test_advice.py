@@ -127,7 +127,7 @@ def test_an_arrow_file_is_written_as_parquet(tmp_path):
 def test_advice_on_writing_works(tmp_path):
     write_file(tmp_path / "a", "old")
     for wrong, said, better in (
-        (lambda: write_file(tmp_path / "a", "new", replace=False), "choose another path", tmp_path / "b"),
+        (lambda: write_file(tmp_path / "a", "new", replace=False), "Choose another", tmp_path / "b"),
         (lambda: write_file(tmp_path / "a", "new", replace=False), "replace=True", tmp_path / "a"),
         (lambda: write_file(tmp_path / "no" / "a", "new"), "Choose another path", tmp_path / "c"),
     ):

@@ -48,7 +48,7 @@ def test_an_existing_file_is_replaced_only_if_allowed(tmp_path, monkeypatch, har
     (tmp_path / "a").write_text("old")
     (tmp_path / "dangling").symlink_to("nowhere")
     for name in ("a", "dangling"):
-        with pytest.raises(PomdpHierError, match="exists already"):
+        with pytest.raises(PomdpHierError, match="replace=True"):
             write_file(tmp_path / name, "new", replace=False)
     assert (tmp_path / "a").read_text() == "old"
     write_file(tmp_path / "fresh", "new", replace=False)
@@ -64,7 +64,7 @@ def test_a_file_created_during_writing_is_not_replaced(tmp_path, monkeypatch):
         link(draft, target)
 
     monkeypatch.setattr(os, "link", late)
-    with pytest.raises(PomdpHierError, match="exists already"):
+    with pytest.raises(PomdpHierError, match="replace=True"):
         write_file(tmp_path / "a", "mine", replace=False)
     assert (tmp_path / "a").read_text() == "another's"
     assert names(tmp_path) == ["a"]
@@ -78,7 +78,7 @@ def test_links_are_replaced_and_never_followed(tmp_path, monkeypatch):
     assert not (tmp_path / "out").is_symlink()
     monkeypatch.setattr(writing.secrets, "token_hex", lambda _: "guessed")
     (tmp_path / ".guessed.part").symlink_to("victim")
-    with pytest.raises(PomdpHierError, match="exists already"):
+    with pytest.raises(PomdpHierError, match="replace=True"):
         write_file(tmp_path / "b", "new")
     assert (tmp_path / "victim").read_text() == "precious"
     assert not (tmp_path / "b").exists()

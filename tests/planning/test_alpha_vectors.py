@@ -168,5 +168,5 @@ def test_a_program_that_fails_is_an_error(monkeypatch):
     failed = SimpleNamespace(status=4, message="numerical difficulties")
     monkeypatch.setattr(alpha_vectors, "_MOST_PIVOTS", 0)
     monkeypatch.setattr("scipy.optimize.linprog", lambda *args, **options: failed)
-    with pytest.raises(PlanningError, match="program of 2 vectors failed: numerical difficulties"):
+    with pytest.raises(PlanningError, match=r"2 vectors.*numerical difficulties"):
         prune(np.array([[0.0, 4], [4, 0], [2, 1.5]]), TOLERANCE, Points(2))

@@ -90,7 +90,7 @@ def test_alpha_vectors(monkeypatch):
         value_iteration(random_problem(0, observations=3), 3, max_vectors=15)
     monkeypatch.setattr(alpha_vectors, "_MOST_PIVOTS", 0)
     monkeypatch.setattr("scipy.optimize.linprog", lambda *_, **__: SimpleNamespace(status=4, message="lost"))
-    with pytest.raises(PlanningError, match="the linear program of 3 vectors failed: lost"):
+    with pytest.raises(PlanningError, match=r"3 vectors.*lost"):
         value_iteration(tiger(), 2)
 
 

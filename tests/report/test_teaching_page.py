@@ -175,7 +175,7 @@ def test_error_for_other_than_a_share(value):
 
 def test_a_page_is_not_replaced_unasked(tmp_path):
     write_teaching_page(tmp_path / "a.html")
-    with pytest.raises(PomdpHierError, match="exists already"):
+    with pytest.raises(PomdpHierError, match="replace=True"):
         write_teaching_page(tmp_path / "a.html")
     write_teaching_page(tmp_path / "a.html", replace=True)
 

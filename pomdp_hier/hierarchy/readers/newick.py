@@ -43,10 +43,11 @@ class NewickNodes:
         return self.names
 
 
-def _failure(text: str, what: str, position: int) -> ReaderError:
+def _failure(text: str, position: int, got: str, expected: str) -> ReaderError:
     line = text.count("\n", 0, position) + 1
     column = position - text.rfind("\n", 0, position)
-    return ReaderError(f"Newick: {what} at position {position} (line {line}, column {column})")
+    where = f"Newick, line {line}, column {column} (position {position})"
+    return ReaderError(f"{where}: got {got}; expected {expected}.")
 
 
 def parse_newick(text: str) -> NewickNodes:
@@ -60,33 +61,32 @@ def parse_newick(text: str) -> NewickNodes:
     for kind, token, position in _tokens(text):
         if kind == "(":
             if stage != "new":
-                raise _failure(text, "'(' where ',' or ')' was expected", position)
+                raise _failure(text, position, "'('", "',' or ')'")
             is_leaf[node] = False
         elif kind in ",);":
             if stage == ":":
-                raise _failure(text, "no length after ':'", position)
+                raise _failure(text, position, brief(token), "a length after ':'")
             if is_leaf[node] and not names[node]:
-                raise _failure(text, "a leaf without a name", position)
+                raise _failure(text, position, brief(token), "the name of a leaf")
             above = parents[node]
             if kind == ";":
                 if above >= 0:
-                    raise _failure(text, "';' inside brackets", position)
+                    raise _failure(text, position, "';' inside brackets", "')' first")
                 _check_end(text, position + 1)
                 return NewickNodes(names, parents, is_leaf)
             if above < 0:
-                raise _failure(text, "',' outside all brackets" if kind == "," else "')' without '('", position)
+                raise _failure(text, position, f"{brief(kind)} outside all brackets", "';' at the end of the tree")
             node, stage = above, "closed"
         elif kind == ":":
             if stage in (":", "length"):
-                raise _failure(text, "a second ':'", position)
+                raise _failure(text, position, "a second ':'", "one length per node")
             stage = ":"
         elif stage == ":":
             if kind == "quoted" or not _is_length(token):
-                raise _failure(text, f"{brief(token, 20)} where a length was expected", position)
+                raise _failure(text, position, brief(token, 20), "a length")
             stage = "length"
         elif stage in ("name", "length"):
-            what = f"{brief(token, 20)} where ',' or ')' was expected (quote a name with spaces)"
-            raise _failure(text, what, position)
+            raise _failure(text, position, brief(token, 20), "',' or ')'. Quote a name with spaces")
         else:
             names[node] = token[1:-1].replace(token[0] * 2, token[0]) if kind == "quoted" else token
             stage = "name"
@@ -98,8 +98,8 @@ def parse_newick(text: str) -> NewickNodes:
     depth = -1
     while node >= 0:
         depth, node = depth + 1, parents[node]
-    what = f"the text ends before its ';' with {counted(depth, 'bracket')} still open: it is cut off"
-    raise _failure(text, what, len(text))
+    got = f"the end of the text with {counted(depth, 'open bracket')}"
+    raise _failure(text, len(text), got, "a tree that ends in ';'")
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
@@ -120,8 +120,8 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
             if position == len(text):
                 return
         if text[position] != "[":
-            what = "a quote that is never closed" if text[position] in "'\"" else f"a stray {brief(text[position])}"
-            raise _failure(text, what, position)
+            got = "a quote that is never closed" if text[position] in "'\"" else brief(text[position])
+            raise _failure(text, position, got, "a name, a length, or one of ( ) , : ;")
 
 
 def _after_comment(text: str, position: int) -> int:
@@ -131,14 +131,13 @@ def _after_comment(text: str, position: int) -> int:
         depth += 1 if bracket.group() == "[" else -1
         if not depth:
             return bracket.end()
-    raise _failure(text, "a comment that is never closed", position)
+    raise _failure(text, position, "a comment that is never closed", "']'")
 
 
 def _check_end(text: str, position: int) -> None:
     """Raise unless only spaces and comments follow the tree."""
     for _, token, start in _tokens(text[position:]):
-        what = f"text after the final ';' ({brief(token, 20)}): one tree is read"
-        raise _failure(text, what, position + start)
+        raise _failure(text, position + start, f"{brief(token, 20)} after the final ';'", "one tree")
 
 
 def _is_length(token: str) -> bool:

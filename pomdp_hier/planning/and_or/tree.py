@@ -272,7 +272,7 @@ class AndOrTree(Nodes):
 
         Args:
             full, limit, decimals: As for `to_dot`.
-            belief, action, observation: Functions that return the LaTeX (math mode) of a name, which is not escaped; by
+            belief, action, observation: Functions that return the LaTeX (math mode) of a name, which is not escaped. By
                 default beliefs are numbered, and names are escaped text.
             standalone: Whether to return a whole document.
         """

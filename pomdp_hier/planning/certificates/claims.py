@@ -2,8 +2,8 @@
 
 A certificate has integers in lists and objects; anything else is refused.
 
-The reader checks forms and ranges. No field is trusted: each is either compared with the problem, or is a bound whose
-inequality `verify` checks in the problem's own numbers, or only names what an inequality uses.
+The reader checks forms and ranges. No field is trusted. Each is compared with the problem, or only names what an
+inequality uses, or is a bound. `verify` checks the inequality of each bound in the problem's own numbers.
 
 | field | how it enters a claim |
 |---|---|
@@ -110,9 +110,9 @@ def refusal(where: str, got: str, expected: str, *advice: str | Setting) -> Cert
 
     Example:
         >>> str(refusal("hint", "-7", "an integer from -2 to 9"))
-        'hint: got -7; expected an integer from -2 to 9'
+        'hint: got -7; expected an integer from -2 to 9.'
     """
-    return CertificateError(f"{where}: got {got}; expected {expected}", *((". ", *advice) if advice else ()))
+    return CertificateError(f"{where}: got {got}; expected {expected}.", *((" ", *advice) if advice else ()))
 
 
 def read_claims(certificate: Any, sizes: tuple[int, int, int], n_indices: int) -> Claims:

@@ -32,7 +32,7 @@ def as_fraction(value: Number, where: str) -> Fraction:
             return Fraction(repr(float(value)))
         return Fraction(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ModelError(f"{where}: got {brief(value)}; expected a finite number, for an exact model") from error
+        raise ModelError(f"{where}: got {brief(value)}; expected a finite number, for an exact model.") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def exact_model(problem: POMDP, *, belief_reward: bool = False) -> ExactModel:
         problem.require_state_rewards("a certificate")
     if problem.legal_by == "belief":
         raise ModelError(
-            "legal_actions: got actions by belief; expected actions by state or observation, for an exact model"
+            "legal_actions: got actions by belief; expected actions by state or observation, for an exact model."
         )
     return _Builder(problem).model()
 
@@ -268,8 +268,8 @@ class _Builder:
     def _flow(self, a: int, s: int, legal: list[frozenset[int] | None]) -> list[tuple[int, int, Fraction, Fraction]]:
         """Return ``[(observation, state, probability, reward), ...]``, empty if the action is not legal.
 
-        A reward that does not depend on the observation has the weight of the transition alone: where the observation
-        probabilities do not sum to 1, the rest stands with observation -1.
+        A reward that does not depend on the observation has the weight of the transition alone. Where the observation
+        probabilities do not sum to 1, the rest has observation -1.
         """
         problem = self.problem
         n = len(problem.states)

@@ -4,13 +4,13 @@ With gamma, R, p and the belief to start from given, and everything else from th
 
 - for every alpha vector k of action a and every state s in which it has a value,
   ``alpha_k(s) <= R(s, a) + gamma sum_o sum_s' p(s', o | s, a) alpha_k'(o)(s')``;
-- for every action and state, ``Q(a, s) >= R(s, a) + gamma sum_o max_a' A(a, s, o, a')``, where A, a bound on
-  the value of the outcome if the next action is a', is ``sum_s' p(s', o | s, a) Q(a', s')``, or less by
-  ``c (Q(a') . b_j - q_j(a'))`` with an outcome belief j and c the least ``p(s', o | s, a) / b_j(s')``;
+- for every action and state, ``Q(a, s) >= R(s, a) + gamma sum_o max_a' A(a, s, o, a')``, where A bounds the value of
+  the outcome if the next action is a'. A is ``sum_s' p(s', o | s, a) Q(a', s')``, or less by ``c (Q(a') . b_j -
+  q_j(a'))`` with an outcome belief j and c the least ``p(s', o | s, a) / b_j(s')``;
 - for every outcome belief j and action, ``q_j(a) >= R(b_j, a) + gamma sum_o max_a' sum_s b_j(s) A(a, s, o, a')``;
-- for every point (b, v) and every action a that is legal there, ``v >= Q_a . b`` or
-  ``v >= R(b, a) + gamma sum_o V(tau_o)``, where ``tau_o(s') = sum_s b(s) p(s', o | s, a)`` and V is the interpolation
-  between corners and one point, or the informed bound ``max_a' Q_a' . tau``.
+- for every point (b, v) and every action a that is legal there, ``v >= Q_a . b`` or ``v >= R(b, a) + gamma sum_o
+  V(tau_o)``, where ``tau_o(s') = sum_s b(s) p(s', o | s, a)``. V is the interpolation between corners and one point, or
+  the informed bound ``max_a' Q_a' . tau``.
 
 Why that suffices. Call V* the optimal value; it is convex, and homogeneous in unnormalised weights.
 
@@ -18,14 +18,14 @@ Why that suffices. Call V* the optimal value; it is convex, and homogeneous in u
 action a_k and continues in k'(o). Then ``d >= gamma' min(d, 0)`` with ``gamma' = gamma max row sum < 1``, and hence
 ``d >= 0``: no vector is above the value of its controller.
 
-*Upper bound*: call Q* the optimal value of a first action, convex and homogeneous too, so that A is at least Q*
+*Upper bound*: call Q* the optimal value of a first action. It is convex and homogeneous too, so that A is at least Q*
 of the outcome if all Q and q are. Let d be the greatest of ``(Q*(s, a) - Q(a, s))`` and ``(Q*(b_j, a) - q_j(a)) /
 |b_j|``. As the sum of maxima is at least the maximum of the sum, ``d <= gamma' max(d, 0)``, hence ``d <= 0``, and
-``F(w) = max_a Q_a . w`` is at least V*. Now let d be the greatest of
-``(V*(b) - v) / |b|`` over points and corners. For any tau, ``V*(tau) <= F(tau)``, and V* is at most the interpolation
-plus ``max(d, 0) |tau|``, as V* is convex. So ``d <= gamma' max(d, 0)``, hence ``d <= 0``: no point is below V*, nor is
-any interpolation. With a finite horizon the claims of each stage rest on those of the stage before, and gamma may be 1.
-Where the process surely terminates, no state is visited twice, and the same follows by induction over the greatest
+``F(w) = max_a Q_a . w`` is at least V*. Now let d be the greatest of ``(V*(b) - v) / |b|`` over points and corners. For
+any tau, ``V*(tau) <= F(tau)``, and V* is at most the interpolation plus ``max(d, 0) |tau|``, as V* is convex. So ``d <=
+gamma' max(d, 0)``, hence ``d <= 0``: no point is below V*, nor is any interpolation. With a finite horizon the claims
+of each stage rest on those of the stage before, and gamma may be 1. Where the process surely terminates, no state is
+visited twice, and the same follows by induction over the greatest
 number of actions to go: each inequality rests on states with fewer actions to go.
 
 State indices that cannot be reached from the start are not checked. The verifier searches for nothing: the certificate
@@ -167,7 +167,7 @@ def _check_start(claims: Claims, model: ExactModel, problem: POMDP, start: _Star
     advice: list[str | Setting] = ["To verify the certificate's own start, name it as ", Setting("belief")]
     if {s // n for s in stated} != {s // n for s in start.weights}:  # other actions are legal after the observation
         advice += [", with the last observation as ", Setting("observation")]
-    raise refusal("start", got, f"{brief(dict(start.belief.items()))}, the belief to start from", *advice)
+    raise refusal("start", got, f"{brief(dict(start.belief.items()))}, the belief to start from", *advice, ".")
 
 
 class _Stage:

@@ -64,12 +64,12 @@ class FiniteStateController:
         if self.after.shape != (n, compiled.n_observations) or not 0 <= self.start < n:
             raise ModelError(
                 f"controller: got {n} actions, successors of shape {self.after.shape} and start {self.start}; expected "
-                f"shapes [N] and [N, {compiled.n_observations}], and a start below N"
+                f"shapes [N] and [N, {compiled.n_observations}], and a start below N."
             )
         if self.actions.min() < 0 or self.actions.max() >= compiled.n_actions or self.after.max(initial=-1) >= n:
             raise ModelError(
                 f"controller: got actions up to {self.actions.max()}, successors up to {self.after.max(initial=-1)}; "
-                f"expected actions from 0 to {compiled.n_actions - 1}, and successors from -1 to {n - 1}"
+                f"expected actions from 0 to {compiled.n_actions - 1}, and successors from -1 to {n - 1}."
             )
 
     def __len__(self) -> int:

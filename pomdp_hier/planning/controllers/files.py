@@ -74,7 +74,7 @@ def read_policy(path: PathLike, problem: POMDP, *, start: int = 0) -> AlphaVecto
     if ending == ".pg":
         return _read_graph(path, problem, start)
     if start:
-        raise ParameterError(f"start: got {start} for a {ending} file; expected 0, as vectors have no start node")
+        raise ParameterError(f"start: got {start} for a {ending} file; expected 0, as vectors have no start node.")
     return _read_alpha(path, problem) if ending == ".alpha" else _read_xml(path, problem)
 
 
@@ -117,7 +117,7 @@ def _ending(path: PathLike) -> str:
     ending = Path(path).suffix.lower()
     if ending not in _WRITTEN:
         raise ParameterError(
-            f"path: got {brief(os.fspath(path))}; expected a file name that ends in {listed(list(_WRITTEN))}"
+            f"path: got {brief(os.fspath(path))}; expected a file name that ends in {listed(list(_WRITTEN))}."
         )
     return ending
 
@@ -127,11 +127,11 @@ def _read_alpha(path: PathLike, problem: POMDP) -> AlphaVectorPolicy:
     name, lines = _lines(path)
     filled = [(i, line.split()) for i, line in enumerate(lines, start=1) if line.strip()]
     if not filled or len(filled) % 2:
-        raise PolicyFileError(f"{name}: got {len(filled)} lines that are not empty; expected two per vector")
+        raise PolicyFileError(f"{name}: got {len(filled)} lines that are not empty; expected two per vector.")
     actions, vectors = [], []
     for (i, head), (j, values) in zip(filled[::2], filled[1::2], strict=True):
         if len(head) != 1:
-            raise PolicyFileError(f"{name}:{i}: got {brief(' '.join(head))}; expected the index of an action alone")
+            raise PolicyFileError(f"{name}:{i}: got {brief(' '.join(head))}; expected the index of an action alone.")
         actions.append(_index(head[0], f"{name}:{i}"))
         vectors.append([_decimal(value, f"{name}:{j}") for value in values])
         if len(vectors[-1]) != len(vectors[0]):
@@ -160,15 +160,15 @@ def _read_graph(path: PathLike, problem: POMDP, start: int) -> FiniteStateContro
         if len(words) != 2 + compiled.n_observations:
             raise PolicyFileError(
                 f"{name}:{i}: got {len(words)} entries; expected a node, an action and {compiled.n_observations} next "
-                "nodes"
+                "nodes."
             )
         node = _index(words[0], f"{name}:{i}")
         if node in numbers:
-            raise PolicyFileError(f"{name}:{i}: got node {node} again; expected each node once")
+            raise PolicyFileError(f"{name}:{i}: got node {node} again; expected each node once.")
         numbers[node] = len(numbers)
     if start not in numbers:
         raise PolicyFileError(
-            f"{name}: got start={start}; expected one of its {len(numbers)} nodes: {listed(list(numbers))}"
+            f"{name}: got start={start}; expected one of its {len(numbers)} nodes: {listed(list(numbers))}."
         )
     actions, after = [], []
     for i, words in rows:
@@ -180,7 +180,7 @@ def _read_graph(path: PathLike, problem: POMDP, start: int) -> FiniteStateContro
         then = [-1 if word == "-" else _index(word, f"{name}:{i}") for word in words[2:]]
         missing = [node for node in then if node >= 0 and node not in numbers]
         if missing:
-            raise PolicyFileError(f"{name}:{i}: got the next node {missing[0]}; expected a node of the file, or -")
+            raise PolicyFileError(f"{name}:{i}: got the next node {missing[0]}; expected a node of the file, or -.")
         after.append([numbers.get(node, -1) for node in then])
     return FiniteStateController(
         problem, np.array(actions, dtype=np.int64), np.array(after, dtype=np.int64), numbers[start]
@@ -204,7 +204,7 @@ def _read_xml(path: PathLike, problem: POMDP) -> AlphaVectorPolicy:
     reader = _XmlReader(name, problem.compiled.n_states)
     reader.read(Path(path).read_bytes())
     if not reader.vectors:
-        raise PolicyFileError(f"{name}: got no <Vector> and no <SparseVector>; expected SARSOP's policy XML")
+        raise PolicyFileError(f"{name}: got no <Vector> and no <SparseVector>; expected SARSOP's policy XML.")
     return _vectors_of(name, reader.vectors, reader.actions, problem)
 
 
@@ -252,11 +252,11 @@ class _XmlReader:
         try:
             self._parser.Parse(content, True)
         except expat.ExpatError as error:
-            raise PolicyFileError(f"{self.name}:{error.lineno}: {expat.ErrorString(error.code)}") from error
+            raise PolicyFileError(f"{self.name}:{error.lineno}: {expat.ErrorString(error.code)}.") from error
         except PolicyFileError:
             raise
         except (LookupError, ValueError) as error:  # an encoding that Python does not know
-            raise PolicyFileError(f"{self.name}: {brief(str(error))}") from error
+            raise PolicyFileError(f"{self.name}: {brief(str(error))}.") from error
 
     @property
     def _where(self) -> str:
@@ -273,7 +273,7 @@ class _XmlReader:
         if tag not in expected:
             place = "" if within is None else f" in <{within}>"
             wanted = " or ".join(f"<{name}>" for name in expected) or "numbers alone"
-            raise PolicyFileError(f"{self._where}: got the element {brief(tag)}{place}; expected {wanted}")
+            raise PolicyFileError(f"{self._where}: got the element {brief(tag)}{place}; expected {wanted}.")
         self._open.append(tag)
         self._text.clear()
         if tag == "AlphaVector":
@@ -284,14 +284,14 @@ class _XmlReader:
                 self._refuse_observed(f"obsValue {brief(attributes['obsValue'])}")
             self._entries = {}
             if (len(self.vectors) + 1) * self._length > _MOST_ENTRIES:
-                raise PolicyFileError(f"{self._where}: got more than {_MOST_ENTRIES:,} numbers; expected fewer in all")
+                raise PolicyFileError(f"{self._where}: got more than {_MOST_ENTRIES:,} numbers; expected fewer in all.")
 
     def _check_length(self, attributes: dict[str, str]) -> None:
         """Raise unless the vectors that follow have the problem's length, before they take memory."""
         length = _index(attributes.get("vectorLength", ""), self._where)
         if length != self._length:
             raise PolicyFileError(
-                f"{self._where}: got vectorLength {length}; expected {self._length}, the number of states"
+                f"{self._where}: got vectorLength {length}; expected {self._length}, the number of states."
             )
         if attributes.get("numObsValue", "1") != "1":
             self._refuse_observed(f"numObsValue {brief(attributes['numObsValue'])}")
@@ -304,7 +304,7 @@ class _XmlReader:
     def _read_text(self, text: str) -> None:
         if text.strip() and self._open[-1:] not in (["Vector"], ["Entry"]):
             within = f"<{self._open[-1]}>" if self._open else "the file"
-            raise PolicyFileError(f"{self._where}: got {brief(text.strip())} in {within}; expected elements alone")
+            raise PolicyFileError(f"{self._where}: got {brief(text.strip())} in {within}; expected elements alone.")
         self._text.append(text)
 
     def _end(self, tag: str) -> None:
@@ -315,13 +315,13 @@ class _XmlReader:
         elif tag == "Entry":
             if len(words) != 2:
                 raise PolicyFileError(
-                    f"{self._where}: got an <Entry> of {len(words)} words; expected an index and a value"
+                    f"{self._where}: got an <Entry> of {len(words)} words; expected an index and a value."
                 )
             index = _index(words[0], self._where)
             if index >= self._length or index in self._entries:
                 again = " again" if index in self._entries else ""
                 raise PolicyFileError(
-                    f"{self._where}: got index {index}{again}; expected each below {self._length} at most once"
+                    f"{self._where}: got index {index}{again}; expected each below {self._length} at most once."
                 )
             self._entries[index] = _decimal(words[1], self._where)
         elif tag == "SparseVector":
@@ -332,7 +332,9 @@ class _XmlReader:
 
     def _take(self, vector: Floats) -> None:
         if len(vector) != self._length or not len(vector):
-            raise PolicyFileError(f"{self._where}: got {len(vector)} values; expected {self._length}, the vectorLength")
+            raise PolicyFileError(
+                f"{self._where}: got {len(vector)} values; expected {self._length}, the vectorLength."
+            )
         self.vectors.append(vector)
 
 
@@ -341,19 +343,21 @@ def _lines(path: PathLike) -> tuple[str, list[str]]:
     try:
         return name, Path(path).read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
-        raise PolicyFileError(f"{name}: got a byte that is not UTF-8 at {error.start}; expected a text file") from error
+        raise PolicyFileError(
+            f"{name}: got a byte that is not UTF-8 at {error.start}; expected a text file."
+        ) from error
 
 
 def _index(word: str, where: str) -> int:
     if not (word.isascii() and word.isdigit() and len(word) <= 12):
-        raise PolicyFileError(f"{where}: got {brief(word)}; expected the index of a node, action or state")
+        raise PolicyFileError(f"{where}: got {brief(word)}; expected the index of a node, action or state.")
     return int(word)
 
 
 def _decimal(word: str, where: str) -> float:
     value = float(word) if _DECIMAL.fullmatch(word) else math.nan
     if not math.isfinite(value):
-        raise PolicyFileError(f"{where}: got {brief(word)}; expected a decimal number that a float can hold")
+        raise PolicyFileError(f"{where}: got {brief(word)}; expected a decimal number that a float can hold.")
     return value
 
 
@@ -362,11 +366,11 @@ def _vectors_of(name: str, vectors: list[Any], actions: list[int], problem: POMD
     if len(vectors[0]) != compiled.n_states or max(actions) >= compiled.n_actions:
         raise PolicyFileError(
             f"{name}: got vectors of {len(vectors[0])} states and actions up to {max(actions)}; expected "
-            f"{compiled.n_states} states and actions up to {compiled.n_actions - 1}, as the problem has"
+            f"{compiled.n_states} states and actions up to {compiled.n_actions - 1}, as the problem has."
         )
     count, most = len(vectors) * len(vectors[0]), memory_available() // 8
     if count > most:
-        raise PolicyFileError(f"{name}: got vectors of {count:,} values; expected at most {most:,}, as memory allows")
+        raise PolicyFileError(f"{name}: got vectors of {count:,} values; expected at most {most:,}, as memory allows.")
     return AlphaVectorPolicy(np.array(vectors), np.array(actions, dtype=np.int64))
 
 

@@ -393,8 +393,8 @@ def tighter_informed_bound(
     Args:
         model: The problem, whose `slack` is finite.
         outcomes: Its outcomes.
-        informed: ``[A, n]``, FIB. It is returned, with ``None``, if a sweep would take long or much memory, if
-            probabilities are almost 0, or if the first sweep was left.
+        informed: ``[A, n]``, FIB. It is returned, with ``None``, if a sweep would take long or much memory, or was
+            left. The same holds if probabilities are almost 0.
         stop: Whether to stop.
         most_bytes: The memory that may be taken.
     """

@@ -1,7 +1,7 @@
 """Linear systems of the values of policies, interruptible: a partial solution is a bound all the same.
 
 For any v, ``v - max(v - r - gamma P v) slack`` is at most the solution of ``v = r + gamma P v``. So a system that was
-solved only in part gives a lower bound too, and the residual is all that has to be known of it.
+solved only in part gives a lower bound too. The residual is all that has to be known of it.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 The layout has nonterminal states only, and one CSR row per action and state. Terminal states have value 0, so the
 weights of a belief sum to at most 1, and values are homogeneous: ``V(c w) = c V(w)`` for unnormalised weights ``w``.
-Where legal actions depend on the last observation, a state is a pair of the state and the set of legal actions; all
+Where legal actions depend on the last observation, a state is a pair of the state and the set of legal actions. All
 legality is then by state.
 
 In tables of values, -inf marks an action that is not legal. No sum of values is -inf, as `require_float_range` raises

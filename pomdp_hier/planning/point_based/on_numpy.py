@@ -33,8 +33,9 @@ def expand(
         drop: The least share of an entry that is kept.
 
     Returns:
-        The observations ``[C]``, the offsets ``[C + 1]`` of their entries, positions and weights of the entries, the
-        probability of each belief, its key (equal for weights that agree to 1e-12), and the dropped value.
+        The observations ``[C]``, the offsets ``[C + 1]`` of their entries, and the positions and weights of the
+        entries. Then the probability of each belief, its key (equal for weights that agree to 1e-12), and the dropped
+        value.
     """
     indptr, column, probability, size = model
     rows = action * size + index

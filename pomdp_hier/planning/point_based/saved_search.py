@@ -202,7 +202,9 @@ def require_settings(checkpoint: Checkpoint[Part], settings: dict[str, Any]) -> 
         written = json.loads(checkpoint.rows["run"].data)
         other = next((name for name, value in settings.items() if written[name] != value), None)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise CheckpointError(f"checkpoint: the settings are damaged ({type(error).__name__}). {_OTHER}") from error
+        raise CheckpointError(
+            f"checkpoint: got damaged settings ({type(error).__name__}); expected those of solve. {_OTHER}"
+        ) from error
     if other is not None:
         raise CheckpointError(f"checkpoint: got bounds for another {other}; expected those of this call. {_OTHER}")
 

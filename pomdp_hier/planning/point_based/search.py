@@ -1,8 +1,8 @@
 """Heuristic search: trials down the optimistic actions, with a backup of both bounds at each belief on the way up.
 
 A trial starts at the root. At a belief it takes the action of the greatest upper value, then the observation with the
-greatest weighted excess gap ``Pr(o | b, a) (U(tau) - L(tau) - eps / gamma^t)``, and ends where the gap is at most
-``eps / gamma^t``. An action's upper value is updated only while it is the greatest; the initial one is that of TIB.
+greatest weighted excess gap ``Pr(o | b, a) (U(tau) - L(tau) - eps / gamma^t)``. It ends where the gap is at most ``eps
+/ gamma^t``. An action's upper value is updated only while it is the greatest; the initial one is that of TIB.
 
 A vector has the value of its successors at the time of its backup, which age. So from time to time the controller that
 continues with the best current vectors is evaluated, by a linear system, and its vectors are added.

@@ -116,9 +116,9 @@ class Solution:
     Attributes:
         lower: A lower bound on the value of `policy` from the start belief.
         upper: An upper bound on the value of every policy.
-        status: Why the search ended: ``"converged"`` (the gap is at most the precision), ``"rounding"`` (floats give no
-            closer bounds, or cannot represent the precision), ``"time"``, ``"memory"``, ``"trials"`` (a limit was
-            reached), or ``"interrupted"`` (by Ctrl-C).
+        status: Why the search ended. ``"converged"``: the gap is at most the precision. ``"rounding"``: floats give no
+            closer bounds, or cannot represent the precision. ``"time"``, ``"memory"``, ``"trials"``: a limit was
+            reached. ``"interrupted"``: Ctrl-C.
         history: The bounds over CPU seconds and backups.
         problem: The problem.
         horizon: The number of actions; ``None`` for an infinite horizon.

@@ -92,8 +92,8 @@ def solve(
     Raises:
         ParameterError: An argument is out of range, or a solution to resume is of another problem.
         CheckpointError: The file is of another problem, horizon or start, is damaged, or is in use.
-        ModelError: The problem cannot be bounded. Values may grow without bound, legal actions depend on the belief, a
-            number is not finite or too large for floats, or a reachable belief has no legal action.
+        ModelError: The problem cannot be bounded. Values may grow without bound, or legal actions depend on the belief.
+            Or a number is not finite or too large for floats, or a reachable belief has no legal action.
         PlanningError: The start belief is terminal.
         MissingExtraError: The engine is ``"numba"``, which is not installed.
 

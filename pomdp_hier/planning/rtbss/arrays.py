@@ -3,7 +3,7 @@
 The forward pass turns the beliefs with ``d`` actions to go into those with ``d - 1``: one product per action gives the
 posteriors of all observations. It prunes actions whose upper bound is below the value of a blind policy, and merges
 equal posteriors. The backward pass sums the values. Where the leaf values are a maximum of linear functions, so is the
-value of the last one or two steps, which then need no expansion.
+value of the last one or two steps. These then need no expansion.
 """
 
 from dataclasses import dataclass, replace

@@ -3,8 +3,8 @@
 The reader accepts the whole grammar, and the deviations that other readers accept:
 
 - sections come in any order, on one line or many; ``#`` begins a comment; line ends are those of any system;
-- states, actions and observations are given by names or by a count, and are referred to by name or by number; a name is
-  any word without ``:``, ``*`` and ``#``, and where a name is a number, the name counts;
+- states, actions and observations are given by names or by a count, and are referred to by name or by number. A name is
+  any word without ``:``, ``*`` and ``#``. Where a name is a number, the name counts;
 - several names after ``start:`` mean ``start include:``, and a colon before a number is ignored;
 - without ``discount`` the discount is 1 (such files mean a finite horizon), without ``values`` they are rewards, and
   without ``start`` the initial belief is uniform;
