@@ -356,6 +356,12 @@ def follow(tree: TreeArrays, item: int, path: Any, enter_own_singleton: bool) ->
 # -- all items, one after another -------------------------------------------------------------------------------------
 
 
+@inlined
+def begin(tree: TreeArrays, of: Similarities, item: int, enter_own_singleton: bool, scratch: Scratch) -> Any:
+    """Write the path and the row of an item; return the number of steps and the squared length of the row."""
+    return follow(tree, item, scratch.path, enter_own_singleton), prepare(of, item, scratch.row)
+
+
 @compiled
 def descend_all(
     tree: TreeArrays,
@@ -372,8 +378,7 @@ def descend_all(
     row, path, eta = scratch.row, scratch.path, scratch.eta
     for j in range(len(items)):
         item = items[j]
-        length = follow(tree, item, path, enter_own_singleton)
-        square = prepare(of, item, row)
+        length, square = begin(tree, of, item, enter_own_singleton, scratch)
         level, probability, whole, rounded = np.int64(0), 1.0, 0.0, np.inf
         best_level, best_probability, best = level, 1.0, tree.values[tree.root, GROSS]
         while level < length:
@@ -409,8 +414,7 @@ def search_all(
     row, path, places, values = scratch.row, scratch.path, tree.places, scratch.eta
     for j in range(len(items)):
         item = items[j]
-        length = follow(tree, item, path, enter_own_singleton)
-        square = prepare(of, item, row)
+        length, square = begin(tree, of, item, enter_own_singleton, scratch)
         whole, rounded, read = 0.0, np.inf, 0.0
         looked = (places[path[length], SIZE] + 1.0) / 2.0
         for level in range(length):
@@ -443,8 +447,7 @@ def plan_all(
     row, path, weights = scratch.row, scratch.path, scratch.eta
     for j in range(len(items)):
         item = items[j]
-        length = follow(tree, item, path, enter_own_singleton)
-        square = prepare(of, item, row)
+        length, square = begin(tree, of, item, enter_own_singleton, scratch)
         level, probability, whole, rounded = np.int64(0), 1.0, 0.0, np.inf
         while level < length:
             node = path[level]

@@ -6,7 +6,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief
 from pomdp_hier.cli import console, files, inputs, tree_formats, trees
 from pomdp_hier.cli.console import Command
@@ -29,12 +28,11 @@ def _configure_compare(parser: argparse.ArgumentParser) -> None:
     classes = "a table with the columns id and name: the class of each item"
     add("--labels", type=files.input_file, metavar="CSV", help=classes)
     add("--no-measures", action="store_true", help="skip the other measures of a hierarchy")
-    add("--confidence", type=float, default=0.95, metavar="X", help="level of the intervals (default: 0.95)")
+    inputs.add_confidence(parser)
     inputs.add_count(parser, "--top", "list the N items with the largest gains and losses", 5)
     written = "write the values per item to .csv, .parquet or .json (- is CSV on stdout), or a page to .html"
-    add("-o", "--out", type=files.output_file, metavar="PATH", help=written)
-    add("--force", action="store_true", help="replace the file of --out if it exists")
-    add("--json", action="store_true", help="print the comparison as JSON")
+    inputs.add_out(parser, written)
+    inputs.add_json(parser, "the comparison")
     inputs.add_quiet(parser)
 
 
@@ -197,9 +195,8 @@ def _configure_levels(parser: argparse.ArgumentParser) -> None:
         parser, "--max-clusters", "with --best-cut: the maximum number of clusters of a cut into one level", 1000
     )
     best = "write the tree with the best score here, in the format of TREE or as .json"
-    add("-o", "--out", type=files.output_file, metavar="PATH", help=best)
-    add("--force", action="store_true", help="replace the file of --out if it exists")
-    add("--json", action="store_true", help="print the figures as JSON")
+    inputs.add_out(parser, best)
+    inputs.add_json(parser, "the figures")
     inputs.add_quiet(parser)
 
 
@@ -227,10 +224,9 @@ def _run_levels(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(rows, indent=1))
     else:
-        for line in text.splitlines():
-            print(console.printable(line))
+        console.show(text.splitlines())
     if options.out is not None:
-        write_file(options.out, trees.written_like_source(tree, options, options.out), replace=options.force)
+        trees.write_like_source(tree, options)
     return 0
 
 
@@ -248,15 +244,14 @@ LEVELS = Command(
 
 def _configure_features(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    tree = "the hierarchy: JSON, Newick, a table, paths, or a linkage matrix"
-    add("tree", type=files.input_file, metavar="TREE", help=tree)
+    inputs.add_tree(parser)
     sets = "sets of features of the same items, one row per item: .npz, .npy, delimited text or .parquet"
     add("features", type=files.input_file, metavar="FEATURES", nargs="+", help=sets)
     inputs.add_reading_options(parser)
     kinds = "a similarity to try, may be given several times: cosine, negative_euclidean (default: both)"
     add("--similarity", choices=("cosine", "negative_euclidean"), action="append", metavar="NAME", help=kinds)
-    add("--confidence", type=float, default=0.95, metavar="X", help="level of the intervals (default: 0.95)")
-    add("--json", action="store_true", help="print the table as JSON")
+    inputs.add_confidence(parser)
+    inputs.add_json(parser, "the table")
     inputs.add_quiet(parser)
 
 
@@ -281,8 +276,7 @@ def _run_features(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(found.to_rows(), indent=1))
     else:
-        for line in found.summary().splitlines():
-            print(console.printable(line))
+        console.show(found.summary().splitlines())
     return 0
 
 
@@ -315,10 +309,10 @@ def _configure_policies(parser: argparse.ArgumentParser) -> None:
         "level-N (descend to level N), look-ahead-N (plan N steps); and, planned in the POMDP of each item (slow): "
         f"{', '.join(_PLANNED)} (default: {', '.join(_RULES)})",
     )
-    add("--confidence", type=float, default=0.95, metavar="X", help="the level of the intervals (default: 0.95)")
+    inputs.add_confidence(parser)
     add("--jobs", type=int, default=1, metavar="N", help="processes for planned policies, -1: one per CPU (default: 1)")
     add("--seed", type=int, default=0, metavar="N", help="random seed of pouct (default: 0)")
-    add("--json", action="store_true", help="print the comparison as JSON")
+    inputs.add_json(parser, "the comparison")
     inputs.add_quiet(parser)
 
 
@@ -329,7 +323,7 @@ def _run_policies(options: argparse.Namespace) -> int:
     if not planned:
         inputs.refuse_unused(options, ("jobs", "seed"), "on policies that are not planned for each item")
     policies = {name: _policy(name, options.tie) for name in names}
-    from pomdp_hier.analysis.comparison import compare_search_policies
+    from pomdp_hier.analysis.policy_comparison import compare_search_policies
 
     read = inputs.read_inputs(options)
     table = compare_search_policies(

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
@@ -147,6 +147,12 @@ def printable(text: str) -> str:
         'a b\\\\x1b[31mc'
     """
     return visible(" ".join(text.split("\n")))
+
+
+def show(lines: Iterable[str]) -> None:
+    """Print lines with visible control characters."""
+    for line in lines:
+        print(printable(line))
 
 
 def uses_unicode(stream: TextIO | None) -> bool:

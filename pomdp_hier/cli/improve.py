@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier._io.writing import write_file
 from pomdp_hier.cli import console, files, inputs, trees
 from pomdp_hier.cli.console import Command
 
@@ -32,10 +31,9 @@ def _configure_improve(parser: argparse.ArgumentParser) -> None:
     inputs.add_setting_options(parser, calibrated=True, weights=True)
     add = parser.add_argument
     better = "write the better tree here: with the ending of TREE in its format, ids and columns, or as .json; .gz too"
-    add("-o", "--out", type=files.output_file, metavar="PATH", help=better)
+    inputs.add_out(parser, better)
     edits = "write the edits, one per row, to .csv, .xlsx, .parquet or .json; - is CSV on stdout"
     add("--edits-out", type=files.output_file, metavar="PATH", help=edits)
-    add("--force", action="store_true", help="replace the files if they exist")
     add(
         "--kinds",
         default="move,merge,split",
@@ -108,10 +106,9 @@ def _run_improve(options: argparse.Namespace) -> int:
         rows = found.to_rows()
         files.write_table(options.edits_out, {name: [row[name] for row in rows] for name in COLUMNS}, options.force)
     if options.edits_out != "-":
-        for line in found.summary(options.top).splitlines():
-            print(console.printable(line))
+        console.show(found.summary(options.top).splitlines())
     if options.out is not None:  # last, as the format may not be able to represent the tree
-        write_file(options.out, trees.written_like_source(better, options, options.out), replace=options.force)
+        trees.write_like_source(better, options)
     return console.exit_code(found.status)
 
 
@@ -138,8 +135,7 @@ def _configure_misfiled(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(similarity="cosine")
     add = parser.add_argument
     table = "write the first items, one per row, to .csv, .xlsx, .parquet or .json; - is CSV on stdout"
-    add("-o", "--out", type=files.output_file, metavar="PATH", help=table)
-    add("--force", action="store_true", help="replace the file if it exists")
+    inputs.add_out(parser, table)
     share = (
         "select the longest list whose expected share of items in the right place is at most X under the model "
         f"(default: 0.1); {console.SIGNALS_HELP}"
@@ -172,14 +168,10 @@ def _run_misfiled(options: argparse.Namespace) -> int:
         columns = {name: [row[name] for row in rows[:written]] for name in COLUMNS}
         files.write_table(options.out, columns, options.force)
     if options.out != "-":
-        for line in (
-            *found.sentences(by_id),
-            f"{len(selected):,} selected at an expected share of errors of {options.expected_wrong:g}",
-        ):
-            print(console.printable(line))
+        console.show(found.sentences(by_id))
+        console.show([f"{len(selected):,} selected at an expected share of errors of {options.expected_wrong:g}"])
         for row in rows[:printed]:
-            for line in _item_lines(row):
-                print(console.printable(line))
+            console.show(_item_lines(row))
     return console.exit_code(found.status)
 
 
@@ -217,15 +209,13 @@ def _configure_apply(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     features = "one row per item, to print the score before and after"
     add("features", type=files.input_file, metavar="FEATURES", nargs="?", help=features)
-    tree = "the hierarchy: JSON, Newick, a table, paths, or a linkage matrix"
-    add("tree", type=files.input_file, metavar="TREE", help=tree)
+    inputs.add_tree(parser)
     moves = "the table of misfiled or improve, with accept or reject in its column decision"
     add("moves", type=files.input_file, metavar="MOVES", help=moves)
     inputs.add_reading_options(parser)
     inputs.add_setting_options(parser, weights=True)
     better = "write the better tree here: with the ending of TREE in its format, ids and columns, or as .json; .gz too"
-    add("-o", "--out", type=files.output_file, metavar="PATH", help=better)
-    add("--force", action="store_true", help="replace the file if it exists")
+    inputs.add_out(parser, better)
     inputs.add_quiet(parser)
 
 
@@ -241,8 +231,7 @@ def _run_apply(options: argparse.Namespace) -> int:
     read = None if options.features is None else inputs.read_inputs(options)
     tree = trees.read_tree(options) if read is None else read.tree
     found = apply_decisions(tree, decisions)
-    for line in found.sentences():
-        print(console.printable(line))
+    console.show(found.sentences())
     if read is not None:
         from pomdp_hier.hqs.score import hqs_score
 
@@ -250,7 +239,7 @@ def _run_apply(options: argparse.Namespace) -> int:
         before, after = (hqs_score(read.features, one, **settings) for one in (tree, found.tree))
         print(f"score {before:z.4f} -> {after:z.4f}")
     if options.out is not None:
-        write_file(options.out, trees.written_like_source(found.tree, options, options.out), replace=options.force)
+        trees.write_like_source(found.tree, options)
     return 0
 
 
@@ -272,8 +261,7 @@ def _configure_regroup(parser: argparse.ArgumentParser) -> None:
     inputs.add_setting_options(parser, ties=False)
     add = parser.add_argument
     better = "write the new tree here: with the ending of TREE in its format, ids and columns, or as .json; .gz too"
-    add("-o", "--out", type=files.output_file, metavar="PATH", help=better)
-    add("--force", action="store_true", help="replace the file if it exists")
+    inputs.add_out(parser, better)
     add("--node", metavar="ID", help="the node whose levels below are rebuilt (default: the root)")
     headings = "the level of the headings, which stay whole; the root has 0 (default: the deepest level)"
     inputs.add_count(parser, "--level", headings)
@@ -290,10 +278,7 @@ def _configure_regroup(parser: argparse.ArgumentParser) -> None:
 
 def _run_regroup(options: argparse.Namespace) -> int:
     """Regroup the headings."""
-    if options.out is not None:
-        files.check_target(options.out, options.force, endings=trees.written_endings(options))
-    else:
-        inputs.refuse_unused(options, ("force",), "without --out")
+    inputs.check_out(options, endings=trees.written_endings(options))
     from pomdp_hier.improvement import regroup
 
     read = inputs.read_inputs(options)
@@ -311,10 +296,9 @@ def _run_regroup(options: argparse.Namespace) -> int:
         progress=True,
         **inputs.settings(options),
     )
-    for line in found.summary(options.top).splitlines():
-        print(console.printable(line))
+    console.show(found.summary(options.top).splitlines())
     if options.out is not None:  # last, as the format may not be able to represent the tree
-        write_file(options.out, trees.written_like_source(found.tree, options, options.out), replace=options.force)
+        trees.write_like_source(found.tree, options)
     return 0
 
 

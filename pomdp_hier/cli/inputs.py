@@ -44,14 +44,19 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
         help="one row per item: .npz (sparse or dense), .npy, delimited text with a header, .parquet, .xlsx (the "
         "first sheet, or file.xlsx#SHEET), or - for standard input",
     )
-    add(
+    add_tree(parser)
+    add_reading_options(parser)
+
+
+def add_tree(parser: argparse.ArgumentParser) -> None:
+    """Add TREE."""
+    parser.add_argument(
         "tree",
         type=files.input_file,
         metavar="TREE",
         help="the hierarchy: JSON, Newick, a table of parents, edges or paths (also file.xlsx#SHEET), lines of paths, "
         "a linkage matrix, or -",
     )
-    add_reading_options(parser)
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
@@ -103,7 +108,7 @@ def add_setting_options(
     add_similarity(group)
     add(
         "--delta",
-        type=_temperature if calibrated else float,
+        type=number_or("calibrated") if calibrated else float,
         default=0.01,
         metavar="X",
         help="softmax temperature of the searcher: near 0 it always enters the most similar child, for large values a "
@@ -135,6 +140,29 @@ def add_similarity(parser: argparse._ActionsContainer) -> None:
         metavar="NAME",
         help=f"the similarity of items and clusters: {', '.join(_SIMILARITIES)} (FEATURES is the N x N matrix). Use "
         "the one that the tree was built with, negative_euclidean for Ward and distances (default: cosine)",
+    )
+
+
+def add_out(parser: argparse.ArgumentParser, what: str, *, metavar: str = "PATH", required: bool = False) -> None:
+    """Add ``--out`` and ``--force``."""
+    parser.add_argument("-o", "--out", type=files.output_file, required=required, metavar=metavar, help=what)
+    add_force(parser)
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Add ``--force``."""
+    parser.add_argument("--force", action="store_true", help="replace a file that exists")
+
+
+def add_json(parser: argparse.ArgumentParser, what: str, more: str = "") -> None:
+    """Add ``--json``."""
+    parser.add_argument("--json", action="store_true", help=f"print {what} as JSON{more}")
+
+
+def add_confidence(parser: argparse.ArgumentParser) -> None:
+    """Add ``--confidence``."""
+    parser.add_argument(
+        "--confidence", type=float, default=0.95, metavar="X", help="level of the intervals (default: 0.95)"
     )
 
 
@@ -209,19 +237,22 @@ def check_out(options: argparse.Namespace, **endings: Any) -> None:
         files.check_target(options.out, options.force, **endings)
 
 
-def _temperature(text: str) -> float | str:
-    """Return the argument of ``--delta``.
+def number_or(word: str) -> Callable[[str], float | str]:
+    """Return the reader of an option that takes a number or a word.
 
     Example:
-        >>> _temperature("0.02"), _temperature("calibrated")
+        >>> read = number_or("calibrated")
+        >>> read("0.02"), read("calibrated")
         (0.02, 'calibrated')
     """
-    if text == "calibrated":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"got {brief(text)}; expected a number or 'calibrated'") from None
+
+    def read(text: str) -> float | str:
+        try:
+            return text if text == word else float(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"got {brief(text)}; expected a number or '{word}'") from None
+
+    return read
 
 
 @dataclass(frozen=True, eq=False)

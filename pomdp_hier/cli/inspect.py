@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 def _configure_inspect(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    tree = "the hierarchy: JSON, Newick, a table, paths, a linkage matrix, or -"
-    add("tree", type=files.input_file, metavar="TREE", help=tree)
+    inputs.add_tree(parser)
     features = "one row per item: .npz, .npy, delimited text, .parquet, or -"
     add("features", type=files.input_file, metavar="FEATURES", nargs="?", help=features)
     inputs.add_reading_options(parser)
@@ -29,7 +28,7 @@ def _configure_inspect(parser: argparse.ArgumentParser) -> None:
     inputs.add_count(parser, "--n-moves", "suggest N moves at most, each checked", 3)
     inputs.add_count(parser, "--top", "list N nodes, items and confusions", 5)
     add("--sweep", action="store_true", help="score the tree over a range of temperatures as well")
-    add("--json", action="store_true", help="print everything as JSON")
+    inputs.add_json(parser, "everything")
     inputs.add_quiet(parser)
 
 
@@ -210,8 +209,7 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
     inputs.add_setting_options(parser, calibrated=True, weights=True)
     add = parser.add_argument
-    add("-o", "--out", type=files.output_file, required=True, metavar="HTML", help="the file to write, .html")
-    add("--force", action="store_true", help="replace the file if it exists")
+    inputs.add_out(parser, "the file to write, .html", required=True, metavar="HTML")
     add("--title", metavar="TEXT", help="the heading (default: the names of the two files)")
     few = f"{_SHUFFLES[0]}; {_SHUFFLES[1]} above {_LARGE:,} items"
     inputs.add_count(parser, "--shuffles", f"number of shuffled trees for the baseline (default: {few})")

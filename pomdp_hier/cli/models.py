@@ -171,9 +171,9 @@ def _configure_solve(parser: argparse.ArgumentParser) -> None:
     add("--certificate", type=files.output_file, metavar="FILE", help=proof)
     policy = "write the policy: .alpha, .pg, .dot, or .policy for SARSOP's XML"
     add("--policy-out", type=files.output_file, metavar="FILE", help=policy)
-    add("--force", action="store_true", help="replace files that exist")
+    inputs.add_force(parser)
     inputs.add_quiet(parser)
-    add("--json", action="store_true", help="print bounds and their history as JSON")
+    inputs.add_json(parser, "bounds and their history")
 
 
 def _run_solve(options: argparse.Namespace) -> int:
@@ -270,7 +270,7 @@ def _configure_verify(parser: argparse.ArgumentParser) -> None:
     add("certificate", type=files.input_file, metavar="CERTIFICATE", help=proof)
     add("problem", type=files.input_file, metavar="MODEL", help="the .pomdp file of the problem")
     add("--belief", metavar="JSON", help=start)
-    add("--json", action="store_true", help="print the bounds as JSON, with fractions")
+    inputs.add_json(parser, "the bounds", ", with fractions")
 
 
 def _run_verify(options: argparse.Namespace) -> int:

@@ -148,8 +148,7 @@ _START = {
 
 def _configure_teach(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("-o", "--out", type=files.output_file, required=True, metavar="HTML", help="the file to write, .html")
-    add("--force", action="store_true", help="replace the file if it exists")
+    inputs.add_out(parser, "the file to write, .html", required=True, metavar="HTML")
     for name, (words, value) in _START.items():
         add(
             f"--{name}",

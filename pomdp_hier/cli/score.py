@@ -56,9 +56,8 @@ def _configure_score(parser: argparse.ArgumentParser) -> None:
     none = f"0 to skip (default: {_SHUFFLES}, or 0 above {_CHEAP:,} items)"
     inputs.add_count(parser, "--shuffles", f"{beside}; {none}")
     rows = "write one row per item to .csv, .parquet or .json; - is CSV on standard output"
-    add("-o", "--out", type=files.output_file, metavar="PATH", help=rows)
-    add("--force", action="store_true", help="replace the file of --out if it exists")
-    add("--json", action="store_true", help="print the result as JSON")
+    inputs.add_out(parser, rows)
+    inputs.add_json(parser, "the result")
     add("--score-only", action="store_true", help="print the score alone")
     inputs.add_quiet(parser)
 

@@ -99,7 +99,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     delta = "the temperature of the predictions at the root (default: the one that is fitted to the searches)"
     add("--delta", type=float, metavar="X", help=delta)
-    add("--nu", type=_nu, default=1.0, metavar="X", help="factor of the temperature per level, or fitted (default: 1)")
+    add(
+        "--nu",
+        type=inputs.number_or("fitted"),
+        default=1.0,
+        metavar="X",
+        help="factor of the temperature per level, or fitted (default: 1)",
+    )
     prior = "the choices at infinite temperature (default: uniform, or sizes with --links)"
     add("--prior", choices=_PRIORS, help=prior)
     add(
@@ -110,9 +116,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_count(parser, "--top", "list the N largest misfits", 10)
     add("--seed", type=int, default=0, metavar="N", help="seed of folds and bootstrap (default: 0)")
     rows = "write one row per node, child or item to .csv, .parquet or .json; - is CSV on standard output"
-    add("-o", "--out", type=files.output_file, metavar="PATH", help=rows)
-    add("--force", action="store_true", help="replace the file of --out if it exists")
-    add("--json", action="store_true", help="print the result as JSON")
+    inputs.add_out(parser, rows)
+    inputs.add_json(parser, "the result")
     inputs.add_quiet(parser)
 
 
@@ -157,8 +162,7 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     lists = [line for kind, found_there in misfits.items() for line in _lines(found_there, kind)]
     lines = dict.fromkeys([searches.summary(), *fit.summary().splitlines(), *shown.sentences()])
-    for line in (*lines, *lists):
-        print(console.printable(line))
+    console.show([*lines, *lists])
     return 0
 
 
@@ -193,21 +197,6 @@ def _column(text: str) -> tuple[str, str]:
     if not (sign and role and name):
         raise argparse.ArgumentTypeError(f"got {brief(text)}; expected ROLE=NAME, with a role such as item")
     return role, name
-
-
-def _nu(text: str) -> float | str:
-    """Return the argument of ``--nu``.
-
-    Example:
-        >>> _nu("1.5"), _nu("fitted")
-        (1.5, 'fitted')
-    """
-    if text == "fitted":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"got {brief(text)}; expected a number or 'fitted'") from None
 
 
 SEARCHES = Command(

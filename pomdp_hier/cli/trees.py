@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pomdp_hier._io.formats import file_ending, open_csv, text_of
 from pomdp_hier._io.workbooks import is_workbook, unpacked_table
+from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief
 from pomdp_hier.cli.files import input_file
 from pomdp_hier.cli.tree_formats import (
@@ -250,8 +251,12 @@ def written_endings(options: argparse.Namespace) -> tuple[str, ...]:
     return (".json", given)
 
 
-def written_like_source(tree: "Hierarchy", options: argparse.Namespace, target: str) -> str:
-    """Return a changed tree as text: in the format of its source for the same ending, else as JSON."""
+def write_like_source(tree: "Hierarchy", options: argparse.Namespace) -> None:
+    """Write a changed tree to ``--out``: in the format of its source for the same ending, else as JSON."""
+    write_file(options.out, _written_like_source(tree, options, options.out), replace=options.force)
+
+
+def _written_like_source(tree: "Hierarchy", options: argparse.Namespace, target: str) -> str:
     from pomdp_hier.hierarchy.writing_back import written_like
 
     if options.tree == "-" or file_ending(target) == ".json":

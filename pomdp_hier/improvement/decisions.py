@@ -200,7 +200,7 @@ def apply_decisions(hierarchy: Hierarchy, decisions: Iterable[Decision]) -> Appl
         ...         Decision(2, "move", "parka", "shoes", "coats", "accept")]
         >>> found = apply_decisions(tree, rows)
         >>> found.tree.item_labels, [reason for _, reason in found.misfits]
-        (('boots', 'parka', 'shoe'), ['parka is below coats'])
+        (('boots', 'parka', 'shoe'), ['parka is below coats.'])
     """
     require_hierarchy(hierarchy)
     rows = _checked(decisions)

@@ -299,8 +299,9 @@ class PolicyComparison:
         Raises:
             MissingExtraError: Pandas is not installed.
         """
-        pd = from_extra("frames", "pandas", "to_frame needs pandas")
-        return pd.DataFrame([row.to_dict() for row in self.rows]).set_index("name")
+        module = from_extra("frames", "pandas", "to_frame needs pandas")
+        frame: pd.DataFrame = module.DataFrame([row.to_dict() for row in self.rows]).set_index("name")
+        return frame
 
 
 def _below(value: float | None, interval: tuple[float, float] | None) -> tuple[float, float] | None:

@@ -128,7 +128,7 @@ def test_what_cannot_be_paired_is_refused_with_the_reason():
     found = diagnose(X, tree, **DELTA)
     sampled = evaluate(X, tree, sample_size=20, **DELTA)
     for ask, words in (
-        (lambda: diagnose(X, tree, sample_size=20), "sample_size: got 20; a diagnosis covers every item"),
+        (lambda: diagnose(X, tree, sample_size=20), "sample_size: got 20; .*a diagnosis covers"),
         (lambda: diagnose(X, tree, sampled, **DELTA), "result: got a sample"),
         (lambda: suggest_moves(X, found, sample_size=20, **DELTA), "a move changes few items"),
         (lambda: delta_sweep(X, tree, half_width=0.1), "half_width: got 0.1"),

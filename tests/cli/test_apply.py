@@ -154,8 +154,8 @@ def test_decisions_that_no_longer_apply_are_reported_and_the_others_applied(fold
     assert "2 accepted edits carried out" in out
     assert "5 accepted edits no longer fit" in out
     for said in (
-        "row 2, move i03 from coats to hats: i03 is below boots",
-        "row 3, move i14 from coats to boots: i14 is below hats",
+        "row 2, move i03 from coats to hats: i03 is below boots.",
+        "row 3, move i14 from coats to boots: i14 is below hats.",
         "row 4, move none from coats to boots: no node is called 'none'",
         "row 5, move i25 from bags to shoes: no node is called 'shoes'",
         "row 6, move i36 from boots: no target is given",
@@ -179,12 +179,12 @@ def test_later_rows_name_clusters_that_earlier_rows_make():
     assert sorted(found.tree.item_labels[item] for item in found.tree.items(new)) == ["i00", "i01", "i02"]
     assert not found.misfits
     without = apply_decisions(TREE, rows((*split[:-1], "reject"), into))
-    assert [reason for _, reason in without.misfits] == ["'new 99' was not made"]
+    assert [reason for _, reason in without.misfits] == ["'new 99' was not made."]
     merged = apply_decisions(TREE, rows(("merge", "hats", "body", "coats", "accept")))
     assert {merged.tree.labels[merged.tree.parent[merged.tree.node(item)]] for item in ("i15", "i22")} == {"coats"}
     assert "hats" not in merged.tree.labels
     gone = apply_decisions(TREE, rows(("merge", "hats", "all", "coats", "accept")))
-    assert [reason for _, reason in gone.misfits] == ["hats is below body"]
+    assert [reason for _, reason in gone.misfits] == ["hats is below body."]
 
 
 def test_rejections_keep_nodes_while_they_are_where_they_were():
@@ -198,7 +198,7 @@ def test_rejections_keep_nodes_while_they_are_where_they_were():
         ),
     )
     assert [TREE.labels[node] for node in kept] == ["i03", "boots"]
-    assert [reason for _, reason in misfits] == ["i14 is below hats"]
+    assert [reason for _, reason in misfits] == ["i14 is below hats."]
 
 
 def test_ids_with_separators_and_formulas_are_found():

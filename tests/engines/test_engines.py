@@ -1,8 +1,6 @@
 """The engines against the plain scorer, and against each other."""
 
-import importlib.util
 import math
-import os
 import warnings
 from fractions import Fraction
 
@@ -12,21 +10,18 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pomdp_hier import _imports
-from pomdp_hier._engines import dispatch, on_numpy
+from pomdp_hier._engines import on_numpy
 from pomdp_hier._engines.dispatch import run_engine
 from pomdp_hier._engines.on_numpy import weigh
-from pomdp_hier._engines.task import AlwaysDescend, LookAhead, SearchRoot, Task
+from pomdp_hier._engines.task import LookAhead
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features import dense
-from pomdp_hier.features.affinity import affinity
 from pomdp_hier.features.membership import own_ranks
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.guidance import temperatures
-from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.score import evaluate
 from tests import scorer_oracle as oracle
+from tests.engines.tasks import chain, grouped, task_of
 from tests.extras import ENGINES, INSTALLED_ENGINES
 
 
@@ -183,27 +178,6 @@ class TestAgainstThePlainScorer:
         check(quiet(X, tree, reward=reward, engine=engine, **options), plain)
 
 
-def chain(n_items):
-    """Children lists of a caterpillar in pairs, the last item at the top."""
-    return [[0, 1]] + [[k + 1, n_items + k - 1] for k in range(1, n_items - 1)]
-
-
-def grouped(n_items, width):
-    """Children lists of a tree of pairs of items, under nodes that take the next ``width`` each."""
-    lists, rows = [[2 * k, 2 * k + 1] for k in range(n_items // 2)], range(n_items, n_items + n_items // 2)
-    while len(rows) > 1:
-        first = n_items + len(lists)
-        lists += [list(rows[k : k + width]) for k in range(0, len(rows), width)]
-        rows = range(first, n_items + len(lists))
-    return lists
-
-
-def task_of(X, tree, kind="cosine", delta=0.1, rule=AlwaysDescend()):  # noqa: B008
-    """What an engine is given."""
-    levels = np.arange(int(tree.height) + 1)
-    return Task(affinity(X, tree, kind), node_rewards(tree), temperatures(levels, delta), rule, True, threads=1)
-
-
 def plain_path_probability(tree, X, kind, delta, item):
     """What a search for the item that never stops finds it with, in extended precision."""
     X, probability = X.astype(np.longdouble), np.longdouble(1.0)
@@ -341,27 +315,6 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch):
             np.testing.assert_array_equal(run.stop_nodes, runs[0].stop_nodes)
 
 
-@pytest.mark.parametrize(
-    ("rule", "n_items", "share", "cold", "cached"),
-    [
-        (LookAhead(1), 64, 1.0, "numpy", "numpy"),
-        (LookAhead(1), 10_000, 1.0, "numpy", "numpy"),  # 10,000 levels, of which searches see a few
-        (LookAhead(None), 10_000, 1.0, "numpy", "numpy"),
-        (AlwaysDescend(), 10_000, 1.0, "numba", "numba"),
-        (AlwaysDescend(), 10_000, 0.01, "numpy", "numba"),  # 1.6 s of numpy: less than to compile, more than to load
-        (SearchRoot(), 10_000, 1.0, "numpy", "numpy"),
-    ],
-)
-def test_numba_is_chosen_where_it_pays(rule, n_items, share, cold, cached, monkeypatch):
-    pytest.importorskip("numba")
-    tree = Hierarchy.from_children(chain(n_items), n_items)
-    task = task_of(np.random.default_rng(0).standard_normal((n_items, 3)), tree, rule=rule)
-    items = np.arange(int(share * n_items))
-    for known, expected in ((False, cold), (True, cached)):
-        monkeypatch.setattr(_imports, "is_cached", lambda source, name, known=known: known)
-        assert dispatch.choose_engine(task, "auto", items) == expected
-
-
 def equal_children(n_children):
     """A tree of that many pairs of items, all of them alike: the guidance is ``1 / n_children`` at every step."""
     n_items = 2 * n_children
@@ -396,45 +349,6 @@ def test_the_smallest_loss_is_no_tie(engine):
     for gap in (8.0, 40.0, 300.0):
         settings = {"reward": lambda size, n_items: 0.5, "policy": "optimal", "delta": 1.0 / gap}
         assert (evaluate(X, tree, tie="descend", engine=engine, **settings).stop_levels == 0).all(), gap
-
-
-def test_numpy_time_is_estimated_from_the_searches_that_are_run(monkeypatch):
-    """Every search the same: what a sample sees is what all see, and forced searches see all along their paths."""
-    n_items = 256
-    tree = Hierarchy.from_children(grouped(n_items, 2), n_items)
-    pairs = sum(int(tree.sizes[node]) * len(tree.children(node)) for node in range(n_items, tree.n_nodes))
-    assert dispatch.similarities_of(tree) == pairs == 2 * n_items * tree.height
-    items, per_pair = np.arange(n_items), 4e-8 + 3 * 1e-9
-    forced = task_of(np.ones((n_items, 3)), tree)
-    most = dispatch.STEP * (tree.height + 1) + per_pair * pairs
-    assert dispatch.numpy_seconds(forced, items, 0.0) == pytest.approx(most)
-    stops = task_of(
-        np.ones((n_items, 3)), tree, rule=LookAhead(1)
-    )  # all alike: it sees the root's two children, no more
-    assert dispatch.numpy_seconds(stops, items, 1e-3) == pytest.approx(dispatch.STEP + per_pair * 2 * n_items)
-    assert dispatch.numpy_seconds(stops, items, 1.0) == pytest.approx(most)  # too little to run a sample
-
-
-@pytest.mark.parametrize("chosen", [False, True], ids=["beside-the-source", "NUMBA_CACHE_DIR"])
-def test_the_cache_is_read_as_numba_writes_it(chosen, tmp_path, monkeypatch):
-    numba = pytest.importorskip("numba")
-    folder = str(tmp_path / "cache") if chosen else ""
-    monkeypatch.setattr(numba.config, "CACHE_DIR", folder)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", folder)
-    source = tmp_path / "loops.py"
-    source.write_text(
-        "from pomdp_hier._imports import compiling\n@compiling(no_cfunc_wrapper=True)\ndef one(x):\n    return x\n"
-    )
-    assert not _imports.is_cached(source, "one")
-    spec = importlib.util.spec_from_file_location("loops", source)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert not _imports.is_cached(source, "one")
-    assert module.one(1) == 1
-    assert _imports.is_cached(source, "one")
-    assert not _imports.is_cached(source, "on")
-    os.utime(source, (2**31, 2**31))  # changed since
-    assert not _imports.is_cached(source, "one")
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_columns_of_a_csv_file(tmp_path):
         load_features(path, text="name")
     with pytest.raises(ParameterError, match="text, embedding: got both"):
         load_features(path, text="title", embedding="words")
-    with pytest.raises(FeatureError, match="vectors are read from Parquet"):
+    with pytest.raises(FeatureError, match="expected vectors in Parquet"):
         load_features(path, embedding="words")
 
 
@@ -88,5 +88,5 @@ def test_errors_in_tables_of_text(tmp_path, content):
 
 def test_an_archive_has_no_text(tmp_path):
     np.savez(tmp_path / "x.npz", X=np.eye(2))
-    with pytest.raises(FeatureError, match="text is read from delimited text or Parquet"):
+    with pytest.raises(FeatureError, match="expected delimited text or text in Parquet"):
         load_features(tmp_path / "x.npz", text="title")

@@ -480,8 +480,8 @@ UNWRITABLE = [
     ),
     ([3, 4, -1, 2, 2], ["a", "b", (), ("x",), ("x",)], "paths", ONE_PATH, "two categories with the path 'x'"),
     ([3, 3, 3, -1, 3], [("A", "x/y"), ("A", "x/z"), ("A", "B"), (), ("A",)], "paths", "A > x/y\nA > x/z\nA > B\n",
-     "read as another tree"),
-    ([5, 6, 8, -1, 3, 3, 4, 3, 7], MOVED, "paths", TWO_LEVELS, "could not be read again"),
+     "read as another one"),
+    ([5, 6, 8, -1, 3, 3, 4, 3, 7], MOVED, "paths", TWO_LEVELS, "cannot be read again"),
 ]  # fmt: skip
 
 

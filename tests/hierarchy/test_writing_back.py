@@ -213,7 +213,7 @@ def test_categories_without_items_stay_and_go_with_what_they_are_in():
 def test_what_would_be_read_as_another_tree_is_refused():
     text = "A > x/y\nA > x/z\nA > B\n"  # once no ">" is left, the "/" is taken for the separator
     new = Hierarchy.from_paths(text).with_parents([3, 3, 3, -1, 3])
-    with pytest.raises(HierarchyError, match="would be read as another tree"):
+    with pytest.raises(HierarchyError, match="read as another one"):
         write(new, text, "paths")
 
 
@@ -231,7 +231,7 @@ def test_what_could_not_be_read_again_is_refused_with_the_reason():
     text = "item,l1,l2\nsalt,Food,Milk\nmint,Food,Tea\noat,Toys,Milk\n"
     tree = Hierarchy.from_paths(text)
     new = changed(tree, lambda draft: draft.moved(tree.node(("Food", "Milk")), tree.root))
-    with pytest.raises(HierarchyError, match=r"could not be read again \(columns: got 'l1' and 'l2' with"):
+    with pytest.raises(HierarchyError, match=r"cannot be read again .*\(columns: got 'l1' and 'l2' with"):
         write(new, text, "paths")
 
 

@@ -1,33 +1,22 @@
-"""Controllers: exact values against simulation and closed forms, the files of other solvers, minimising, drawing."""
+"""Controllers: exact values against simulation and closed forms, minimising, what cannot have a value, runs."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from pomdp_hier import POMDP, Belief
-from pomdp_hier.errors import ModelError, ParameterError, PlanningError, PolicyFileError
+from pomdp_hier import POMDP
+from pomdp_hier.errors import ModelError, PlanningError
 from pomdp_hier.planning import (
     RTBSS,
-    AlphaVectorPolicy,
     FiniteStateController,
-    read_policy,
     solve,
-    write_policy,
 )
-from pomdp_hier.planning.controllers import files
 from pomdp_hier.problems import cheese_maze, maze_4x3, tiger
 from pomdp_hier.simulation import compare_policies, policy_value, simulate
 from pomdp_hier.simulation.monte_carlo import simulate_in_pomdp_py
 from tests.exact_oracle import exact_value
-from tests.pomdp_models import three_node
 from tests.small_problems import KINDS, small_problem
-
-
-@pytest.fixture(scope="module")
-def classic():
-    """The tiger's optimal controller: listen until one side was heard twice more often than the other."""
-    return solve(tiger(), precision=1e-3).controller()
 
 
 def simulated(controller, n_runs, rng, n_steps):
@@ -143,184 +132,6 @@ def test_what_is_no_controller_is_refused():
         FiniteStateController(maze_4x3(), np.array([0]), np.zeros((1, 6), dtype=int)).value()
 
 
-# --- files -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ending", ["alpha", "policy", "XML"])
-def test_vectors_round_trip(tmp_path, classic, ending):
-    policy = classic.vectors
-    write_policy(policy, tmp_path / f"file.{ending}")
-    again = read_policy(tmp_path / f"file.{ending}", tiger())
-    assert np.array_equal(again.vectors, policy.vectors)
-    assert np.array_equal(again.actions, policy.actions)
-    assert again.value(tiger()) == pytest.approx(classic.value())
-
-
-def test_the_format_is_that_of_the_extension(tmp_path, classic):
-    for call in (lambda path: read_policy(path, tiger()), lambda path: write_policy(classic, path)):
-        with pytest.raises(ParameterError, match=r"^path: got '.*/p\.txt'; expected .*'\.alpha', '\.pg'"):
-            call(tmp_path / "p.txt")
-    for policy, ending, kind in (
-        (classic, "xml", "AlphaVectorPolicy"),
-        (classic.vectors, "pg", "FiniteStateController"),
-    ):
-        with pytest.raises(ParameterError, match=rf"^policy: got a \w+ for a \.{ending} file; expected a {kind}"):
-            write_policy(policy, tmp_path / f"p.{ending}")
-        assert not list(tmp_path.iterdir())
-    with pytest.raises(ParameterError, match=r"^start: got 1 for a \.alpha file"):
-        read_policy(tmp_path / "p.alpha", tiger(), start=1)
-
-
-def test_policy_graphs_round_trip(tmp_path, classic):
-    write_policy(classic, tmp_path / "tiger.pg")
-    again = read_policy(tmp_path / "tiger.pg", tiger())
-    assert again.value() == pytest.approx(classic.value())
-
-
-def test_a_file_of_pomdp_solve_is_read(tmp_path):
-    (tmp_path / "tiger.pg").write_text("0 2  2 2\n1 1  2 2\n2 0  3 4\n3 0  1 2\n4 0  2 0\n")
-    controller = read_policy(tmp_path / "tiger.pg", tiger(), start=2)
-    assert len(controller) == 5
-    (tmp_path / "tiger.alpha").write_text("0\n-1.0 -1.0\n\n1\n-100 10\n\n2\n10 -100\n")
-    assert read_policy(tmp_path / "tiger.alpha", tiger()).decide(tiger()).action == "listen"
-
-
-def test_sparse_vectors_of_sarsop_are_read(tmp_path):
-    (tmp_path / "p.policy").write_text(
-        '<?xml version="1.0" encoding="ISO-8859-1"?><Policy version="0.1" type="value" model="m">'
-        '<AlphaVector vectorLength="2" numObsValue="1" numVectors="1"><SparseVector action="1" obsValue="0">'
-        "<Entry>1 2.5</Entry></SparseVector></AlphaVector></Policy>"
-    )
-    policy = read_policy(tmp_path / "p.policy", tiger())
-    assert policy.vectors.tolist() == [[0.0, 2.5]]
-
-
-BOMB = (
-    '<?xml version="1.0"?><!DOCTYPE Policy [<!ENTITY a "1 1 1 1 1 1 1 1"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
-    '<Policy><AlphaVector vectorLength="2"><Vector action="0" obsValue="0">&b;</Vector></AlphaVector></Policy>'
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "match"),
-    [
-        (BOMB, "document type"),
-        ("<Policy>", "no element|unclosed|:1"),
-        ("<html></html>", "expected <Policy>"),
-        ("", ":1"),
-        ("<Policy></Policy>", "no <Vector>"),
-        ('<Policy><AlphaVector vectorLength="3"><Vector action="0">1 2</Vector></AlphaVector></Policy>', "3"),
-        (
-            '<Policy><AlphaVector vectorLength="2"><Vector action="0">1 x</Vector></AlphaVector></Policy>',
-            "got 'x'",
-        ),
-        (
-            '<Policy><AlphaVector vectorLength="2"><Vector action="0">1 2</Vector></AlphaVector>'
-            '<AlphaVector vectorLength="3"><Vector action="0">1 2 3</Vector></AlphaVector></Policy>',
-            "got vectorLength 3; expected 2",
-        ),
-        ('<Policy><AlphaVector vectorLength="2" numObsValue="4"></AlphaVector></Policy>', "observed"),
-        (
-            '<Policy><AlphaVector vectorLength="999999999999"><SparseVector action="0"/></AlphaVector></Policy>',
-            "got vectorLength 999999999999; expected 2",
-        ),
-        ('<Policy><AlphaVector vectorLength="2"><Vector action="9">1 2</Vector></AlphaVector></Policy>', "actions"),
-    ],
-)
-def test_broken_xml_is_refused(tmp_path, text, match):
-    (tmp_path / "p.policy").write_text(text)
-    with pytest.raises(PolicyFileError, match=match):
-        read_policy(tmp_path / "p.policy", tiger())
-
-
-SPARSE = '<Policy><AlphaVector vectorLength="2"><SparseVector action="0">{}</SparseVector></AlphaVector></Policy>'
-DENSE = '<Policy><AlphaVector vectorLength="2"><Vector action="0">{}</Vector></AlphaVector></Policy>'
-WRONG = [
-    (SPARSE.format('<AlphaVector vectorLength="1000000000"/>'), "'AlphaVector'"),
-    (SPARSE.format('<Vector action="0">1 2</Vector>'), "'Vector'"),
-    (SPARSE.format("<Entry>0 1</Entry><Entry>0 2</Entry>"), "index 0 again"),
-    (SPARSE.format("<Entry>0 1</Entry>7"), "'7'"),
-    (SPARSE.format("<Entry>0 <Entry>1</Entry></Entry>"), "'Entry'"),
-    (SPARSE.format("<Entry>2 1</Entry>"), "index 2"),
-    (SPARSE.format("<Entry>0 1_0</Entry>"), "'1_0'"),
-    (DENSE.format("1 <b/> 2"), "'b'"),
-    (DENSE.format("1_000 2"), "'1_000'"),
-    (DENSE.format("0x10 2"), "'0x10'"),
-    (DENSE.format("\u0661 2"), "'\u0661'"),
-    (DENSE.format("inf 2"), "'inf'"),
-    (DENSE.format("1e999 2"), "'1e999'"),
-    (DENSE.format("1 2").replace('action="0"', 'action="0" obsValue="1"'), "obsValue '1'"),
-    ('<Policy>3<AlphaVector vectorLength="2"/></Policy>', "'3'"),
-    ('<Policy><Other><Vector action="0">1 2</Vector></Other></Policy>', "'Other'"),
-    ('<Policy><Vector action="0">1 2</Vector></Policy>', "'Vector'"),
-]
-
-
-@pytest.mark.parametrize(("text", "named"), WRONG)
-def test_no_number_of_a_policy_file_is_dropped_crossed_or_guessed(tmp_path, text, named):
-    (tmp_path / "p.policy").write_text(text, encoding="utf-8")
-    with pytest.raises(PolicyFileError, match=rf"p\.policy:1: got .*{named}"):
-        read_policy(tmp_path / "p.policy", tiger())
-
-
-def test_a_claimed_length_takes_no_memory(tmp_path, monkeypatch):
-    text = '<Policy><AlphaVector vectorLength="{}"><SparseVector action="0"/></AlphaVector></Policy>'
-    for length in (999_999_999_999, 99_999_999):
-        (tmp_path / "p.policy").write_text(text.format(length))
-        with pytest.raises(PolicyFileError, match=f"vectorLength {length}; expected 2"):
-            read_policy(tmp_path / "p.policy", tiger())
-    monkeypatch.setattr(files, "memory_available", lambda: 31)
-    (tmp_path / "p.alpha").write_text("0\n1 2\n\n1\n1 2\n")
-    with pytest.raises(PolicyFileError, match="got vectors of 4 values; expected at most 3, as memory allows"):
-        read_policy(tmp_path / "p.alpha", tiger())
-
-
-@pytest.mark.parametrize("word", ["1_0", "nan", "infinity", "1e400", "\u0661", "0x1p3"])
-def test_numbers_of_an_alpha_file_are_decimals(tmp_path, word):
-    (tmp_path / "p.alpha").write_text(f"0\n{word} 2\n", encoding="utf-8")
-    with pytest.raises(PolicyFileError, match=r"p\.alpha:2: got "):
-        read_policy(tmp_path / "p.alpha", tiger())
-    (tmp_path / "p.alpha").write_text("\ufeff0\r\n+1.5e-1 .5\r\n", encoding="utf-8")
-    assert read_policy(tmp_path / "p.alpha", tiger()).vectors.tolist() == [[0.15, 0.5]]
-
-
-@pytest.mark.parametrize(
-    "text", ["", "0\n", "0\n1 2\n\n1\n1\n", "x\n1 2\n", "0\n1 nan\n", "0 0\n1 2\n", "0\n1 2 3\n", "9\n1 2\n"]
-)
-def test_broken_alpha_files_are_refused(tmp_path, text):
-    (tmp_path / "f.alpha").write_text(text)
-    with pytest.raises(PolicyFileError, match=r"\.alpha"):
-        read_policy(tmp_path / "f.alpha", tiger())
-
-
-@pytest.mark.parametrize("text", ["", "0 0 0\n", "0 0 0 7\n", "0 9 0 0\n", "0 0 0 0\n0 0 0 0\n", "x 0 0 0\n"])
-def test_broken_policy_graphs_are_refused(tmp_path, text):
-    (tmp_path / "f.pg").write_text(text)
-    with pytest.raises(PolicyFileError, match=r"\.pg"):
-        read_policy(tmp_path / "f.pg", tiger())
-
-
-def test_vectors_of_another_problem_are_refused():
-    policy = AlphaVectorPolicy(np.zeros((1, 3)), np.array([0]))
-    with pytest.raises(ModelError, match="3 states"):
-        policy.decide(tiger())
-    with pytest.raises(ModelError, match="expected"):
-        AlphaVectorPolicy(np.zeros((0, 3)), np.zeros(0, dtype=int))
-
-
-def test_vectors_are_read_where_they_are_legal():
-    alone = AlphaVectorPolicy(np.array([[-np.inf, 1.5], [0.5, 0.25]]), np.array([1, 0]))
-    assert alone.decide(tiger(), {"tiger-right": 1}).action == "open-left"
-    assert alone.decide(tiger(), {"tiger-left": 1}).action == "listen"
-    with pytest.raises(ModelError, match="got 2 states and actions up to 3; expected the problem's 2 states and 3"):
-        AlphaVectorPolicy(np.zeros((2, 2)), np.array([0, 3])).decide(tiger())
-    search = three_node(0.75, 0.0, 0.5, 0.25)
-    descend, only = (search.all_actions.index(action) for action in ("descend", "search"))
-    both = AlphaVectorPolicy(np.array([np.full(7, 9.0), np.full(7, 2.0)]), np.array([descend, only]))
-    assert both.value(search, {("c0", 1): 1}) == 9
-    assert both.value(search, {("c1", 1): 1}) == 2
-
-
 def test_without_a_discount_a_controller_has_a_value_if_it_surely_ends():
     rewards = {"a": 1, "b": 2}
     walk = POMDP(
@@ -408,144 +219,6 @@ def test_a_controller_that_stops_earns_what_it_says(seed, kind):
 @pytest.mark.parametrize("seed", range(4, 8))
 def test_controllers_that_stop_earn_what_they_say(seed, kind):
     check_a_controller_that_stops(seed, kind)
-
-
-# --- drawing ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_graph_in_every_form(classic):
-    data = classic.to_dict()
-    assert len(data["nodes"]) == 5
-    assert sum(len(edge["observations"]) for edge in data["edges"]) == 10
-    assert data["nodes"][classic.start]["belief"] == {"tiger-left": 0.5, "tiger-right": 0.5}
-    assert "open-right" in classic.to_text()
-    assert classic.to_dot().count("->") == len(data["edges"])
-    assert classic.to_tikz().count(r"\draw") == len(data["edges"])
-
-
-def test_names_are_only_names():
-    hostile = 'a"]; evil [label="\n'
-    controller = solve(tiger(), horizon=1).controller()
-    assert "\n" not in controller.to_text(name=lambda _: hostile).split("\n")[0]
-    assert 'evil [label="' not in controller.to_dot(name=lambda _: hostile)
-    assert controller.to_tikz(name=lambda _: "a_b").count(r"a\_b") >= 2
-    long = solve(tiger(), precision=1e-2).controller()
-    for form in (long.to_text, long.to_dot, long.to_tikz, long.to_dict):
-        with pytest.raises(ParameterError, match=r"^limit: got 0"):
-            form(limit=0)
-    assert "4 less visited nodes left out, with 62 % of the steps" in long.to_text(limit=1)
-    assert "4 less visited nodes left out" in long.to_dot(limit=1)
-    assert long.to_dict(limit=1)["n_left_out"] == 4
-
-
-def test_a_small_graph_is_written_with_each_label_in_its_place():
-    controller = FiniteStateController(tiger(), np.array([2, 0, 1]), np.array([[1, 1], [1, 0], [0, 1]]), start=1)
-    assert controller.beliefs() == [
-        Belief({"tiger-left": 0.15000000000000002, "tiger-right": 0.85}),
-        Belief({"tiger-left": 0.5, "tiger-right": 0.5}),
-        None,
-    ]
-    least = controller.minimised()
-    assert (least.action_names, least.start, least.after.tolist()) == (("listen", "open-right"), 0, [[0, 1], [0, 0]])
-    assert controller.to_text().splitlines() == [
-        "  0 open-right  V -303.497  tiger-right .85, tiger-left .15",
-        "      hear-left, hear-right -> 1",
-        "* 1 listen      V -231.576  tiger-left .5, tiger-right .5",
-        "      hear-left -> 1",
-        "      hear-right -> 0",
-        "no step of a run from the start is taken at 2",
-    ]
-    assert controller.to_dot().splitlines()[4:-1] == [
-        r'  n0 [label="0 open-right\ntiger-right .85, tiger-left .15"];',
-        r'  n1 [label="1 listen\ntiger-left .5, tiger-right .5", penwidth=2.5];',
-        "  {rank=same; n1;}",
-        "  {rank=same; n0;}",
-        '  n0 -> n1 [label="hear-left, hear-right", constraint=false];',
-        '  n1 -> n1 [label="hear-left", constraint=false];',
-        '  n1 -> n0 [label="hear-right"];',
-        '  label="no step of a run from the start is taken at 2";',
-    ]
-    assert controller.to_tikz().splitlines()[1:5] == [
-        r"  \node[state] (n0) at (5.00, 0.00) {0 open-right\\tiger-right .85, tiger-left .15};",
-        r"  \node[state, very thick] (n1) at (0.00, 0.00) {1 listen\\tiger-left .5, tiger-right .5};",
-        r"  \draw (n0) to[bend left=28] node[near start, auto, font=\scriptsize] {hear-left, hear-right} (n1);",
-        r"  \draw (n1) to[loop above] node[near start, auto, font=\scriptsize] {hear-left} (n1);",
-    ]
-
-
-def visits_step_by_step(controller, n_steps):
-    """Discounted visits of (node, state, observation) by following the distribution for a number of steps."""
-    problem, steps, weight = controller.problem, {}, 1.0
-    now = {(controller.start, s): p for s, p in problem.initial_belief.items() if not problem.is_terminal(s)}
-    for _ in range(n_steps):
-        then = {}
-        for (k, s), p in now.items():
-            for t, q in problem.successors(s, controller.action_names[k]).items():
-                for o, r in problem.observation_distribution(t, controller.action_names[k], s).items():
-                    following = controller.remember(k, o)
-                    goes_on = following >= 0 and not problem.is_terminal(t)
-                    key = (k, following if goes_on else None)
-                    steps[key] = steps.get(key, 0.0) + weight * p * q * r
-                    if goes_on:
-                        then[following, t] = then.get((following, t), 0.0) + p * q * r
-        now, weight = then, weight * problem.discount
-    return steps
-
-
-@pytest.mark.parametrize(
-    "controller",
-    [
-        solve(tiger(discount=0.75), precision=1e-3).controller(),
-        solve(maze_4x3(discount=0.7), precision=0.1).controller(),
-        solve(tiger(), horizon=3).controller(),
-    ],
-    ids=["tiger", "maze", "stops"],
-)
-def test_shares_edges_and_ends_are_those_of_runs_followed_step_by_step(controller):
-    steps, graph = visits_step_by_step(controller, 60), controller.graph()
-    total = sum(steps.values())
-    assert {(e.source, e.target) for e in graph.edges} == {pair for pair in steps if pair[1] is not None}
-    assert {node.number for node in graph.nodes} == {k for k, _ in steps}
-    for node in graph.nodes:
-        here = sum(p for (k, _), p in steps.items() if k == node.number)
-        assert node.share == pytest.approx(here / total, abs=1e-6)
-        assert node.ends == pytest.approx(steps.get((node.number, None), 0.0) / here, abs=1e-6)
-        for edge in (e for e in graph.edges if e.source == node.number):
-            assert edge.probability == pytest.approx(steps[edge.source, edge.target] / here, abs=1e-6)
-    assert sum(node.share for node in graph.nodes) == pytest.approx(1)
-
-
-def test_layers_follow_the_distance_from_the_start():
-    controller = solve(tiger(accuracy=0.65, discount=0.98), precision=0.2).controller()
-    graph = controller.graph()
-    distance, queue = {controller.start: 0}, [controller.start]
-    for k in queue:
-        for edge in graph.edges:
-            if edge.source == k and edge.target not in distance:
-                distance[edge.target] = distance[k] + 1
-                queue.append(edge.target)
-    layers = graph.layers()
-    assert {k: i for i, layer in enumerate(layers) for k in layer} == distance
-    assert graph.layers(1) != layers
-    assert all(len(layer) == 1 for layer in graph.layers(1))
-
-
-def test_long_lists_are_cut_and_counted():
-    five = POMDP(
-        transition=lambda s, a: dict.fromkeys("abcde", 0.2),
-        observation=lambda s, a: s,
-        reward=lambda s, a: 0,
-        initial_belief=dict.fromkeys("abcde", 0.2),
-        discount=0.5,
-        legal_actions=["go"],
-    )
-    graph = FiniteStateController(five, np.array([0]), np.zeros((1, 5), dtype=int)).graph()
-    (node,), (edge,) = graph.nodes, graph.edges
-    assert (graph.belief_text(node), graph.belief_text(node, 5)) == (
-        "a .2, b .2, c .2, 2 more",
-        "a .2, b .2, c .2, d .2, e .2",
-    )
-    assert (graph.edge_text(edge), graph.edge_text(edge, 5)) == ("a, b, c, d, 1 more", "a, b, c, d, e")
 
 
 # --- run as they are valued ------------------------------------------------------------------------------------------
