@@ -358,7 +358,7 @@ def follow(tree: TreeArrays, item: int, path: Any, enter_own_singleton: bool) ->
 
 @inlined
 def begin(tree: TreeArrays, of: Similarities, item: int, enter_own_singleton: bool, scratch: Scratch) -> Any:
-    """Write the path and the row of an item; return the number of steps and the squared length of the row."""
+    """Write the path and the row of an item; return the number of steps and the squared length."""
     return follow(tree, item, scratch.path, enter_own_singleton), prepare(of, item, scratch.row)
 
 

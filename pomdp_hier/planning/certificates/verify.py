@@ -89,7 +89,7 @@ def verify(certificate: Any, problem: POMDP, *, belief: Any = None, observation:
         >>> verify(certificate, tiger())
         Traceback (most recent call last):
         ...
-        pomdp_hier.errors.CertificateError: stages[0].points[0].value: got ...; expected at least the backup of action 0.
+        pomdp_hier.errors.CertificateError: stages[0].points[0].value: got ...; expected at least the backup ...
 
     References:
         Smallwood and Sondik (1973); Hauskrecht (2000); Krale et al. (2025).
