@@ -43,15 +43,15 @@ def is_real(value: object) -> TypeGuard[float]:
 
 
 def is_path(value: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Return whether the value is a path that a file system accepts: without NUL or half of a surrogate pair.
+    """Return whether the value is a path that a file system accepts, without NUL or half a surrogate pair.
 
     Example:
-        >>> is_path("tiger.alpha"), is_path("tiger\\0.alpha"), is_path("\\ud800"), is_path(5)
-        (True, False, False, False)
+        >>> is_path("tiger.alpha"), is_path(""), is_path("tiger\\0.alpha"), is_path("\\ud800"), is_path(5)
+        (True, False, False, False, False)
     """
     path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     try:
-        return isinstance(path, str) and b"\0" not in os.fsencode(path)
+        return isinstance(path, str) and path != "" and b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
         return False
 
@@ -126,7 +126,7 @@ def check_text(name: str, value: object) -> None:
 def check_path(name: str, value: object) -> None:
     """Raise `ParameterError` unless the value is a path, see `is_path`."""
     if not is_path(value):
-        raise unexpected(name, value, "a path, without NUL")
+        raise unexpected(name, value, "a path that is not empty, without NUL")
 
 
 def check_level(name: str, value: object) -> None:

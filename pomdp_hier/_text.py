@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from itertools import islice
 from unicodedata import category
 
+_LINE_END = re.compile(r"\s*\n\s*")
+
 
 class _Short(reprlib.Repr):
     """A ``repr`` of bounded length and depth, also of values whose own one fails."""
@@ -31,7 +33,7 @@ def brief(value: object, limit: int = 60) -> str:
         >>> brief("a" * 100, limit=14), brief([[[[[[]]]]]]), brief(10**5_000)
         ("'aaaa...aaaaa'", '[[[[...]]]]', '<an integer of 16610 bits>')
     """
-    text = _Short(limit).repr(value)
+    text = _LINE_END.sub(" ", _Short(limit).repr(value))  # of arrays and tables
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 

@@ -1,9 +1,15 @@
 import re
 
+import numpy as np
 import pytest
 
-from pomdp_hier import errors
+from pomdp_hier import Hierarchy, errors, hqs_score
 from pomdp_hier._text import brief, listed
+from pomdp_hier.analysis import delta_sweep
+from pomdp_hier.measures import cophenetic_correlation
+from pomdp_hier.planning import AlphaVectorPolicy, FiniteStateController
+from pomdp_hier.problems import tiger
+from pomdp_hier.report import draw_alpha_vectors, draw_icicle, draw_value_density
 from tests.source_text import read, sources
 
 
@@ -39,6 +45,38 @@ def test_no_value_takes_more_than_a_few_characters(kind):
 def test_a_short_value_is_shown_whole():
     for value in ("tiger-left", (0, 1, (2, 3)), {"a": [1.5, None]}, frozenset({1}), True):
         assert brief(value) == repr(value)
+
+
+def test_a_value_of_several_lines_is_shown_on_one():
+    assert brief(np.eye(2)) == "array([[1., 0.], [0., 1.]])"
+
+
+ROWS, TREE = [[1.0, 0.0], [1.0, 0.2], [0.0, 1.0]], Hierarchy.from_children([[0, 1], [3, 2]], 3)
+MERGES = [[0, 1, 1.0, 2], [3, 2, 2.0, 3]]
+# Where numbers are read, and such numbers.
+NUMBERS = {
+    "sample_weight": (lambda given: hqs_score(ROWS, TREE, sample_weight=given, delta=0.1), [1, 2, 3]),
+    "heights": (lambda given: cophenetic_correlation(ROWS, TREE, heights=given), [1, 2]),
+    "deltas": (lambda given: delta_sweep(ROWS, TREE, deltas=given), [0.1, 0.2]),
+    "similarity": (lambda given: hqs_score(ROWS, TREE, similarity=lambda x, c: given[: len(x)], delta=0.1), [1, 2, 3]),
+    "linkage": (Hierarchy.from_linkage, MERGES),
+    "belief": (tiger().compiled.belief, [0, 1]),
+    "vectors": (lambda given: AlphaVectorPolicy(given, [0]), [[1, 2]]),
+    "actions": (lambda given: FiniteStateController(tiger(), given, [[0, 0]]), [0]),
+    "drawn vectors": (draw_alpha_vectors, [[1, 2]]),
+    "node_values": (lambda given: draw_icicle(TREE, given), [1] * TREE.n_nodes),
+    "values": (draw_value_density, [0.5, 0.7]),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_text_is_not_taken_for_numbers(name):
+    use, numbers = NUMBERS[name]
+    for text in (np.array(numbers).astype(str), np.array(numbers).astype(str).astype(object)):
+        for given in (text, text.tolist()):
+            with pytest.raises(errors.PomdpHierError, match=f"{name.split()[-1]}|controller: got .*'"):
+                use(given)
+    use(numbers)
 
 
 def test_a_list_says_how_many_there_are():

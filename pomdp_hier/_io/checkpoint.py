@@ -26,7 +26,7 @@ from pomdp_hier._text import brief
 from pomdp_hier.errors import CheckpointError, ParameterError
 
 _APPLICATION, _FORMAT = 0x484F5353, 1
-_OTHER = "Pass another path, or delete the file to start again."
+OTHER_FILE = "Pass another path, or delete the file to start again."
 _SQL = {int: "INTEGER", float: "REAL", bytes: "BLOB", str: "TEXT"}
 _PACK: Mapping[type, Callable[[Any], bytes]] = {
     int: lambda field: struct.pack("<q", field),
@@ -119,17 +119,18 @@ def _sqlite_errors(path: Path) -> Iterator[None]:
     """Convert errors of SQLite to errors of the package."""
     try:
         yield
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter from names in a damaged file
+    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:  # the second from names in a damaged file
         reasons = {
             sqlite3.SQLITE_BUSY: "got a file in use; expected a free one. Wait for the other process, or end it.",
-            sqlite3.SQLITE_NOTADB: f"got another file; expected a checkpoint. {_OTHER}",
+            sqlite3.SQLITE_NOTADB: f"got another file; expected a checkpoint. {OTHER_FILE}",
             sqlite3.SQLITE_FULL: "got a full disk, which keeps the finished rows. Free disk space, and run again.",
-            sqlite3.SQLITE_CANTOPEN: "got a path that cannot be opened; expected an existing folder. Pass another.",
-            sqlite3.SQLITE_TOOBIG: "got an array of more than 1 GB, which SQLite does not hold. Pass checkpoint=None.",
+            sqlite3.SQLITE_CANTOPEN: "got no file; expected one in an existing folder. Pass the path of one.",
+            sqlite3.SQLITE_TOOBIG: "got an array above the 1 GB of SQLite. Solve with a lower memory_limit.",
             sqlite3.SQLITE_READONLY: "got a read-only file; expected one that can be written. Pass another path.",
         }
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        damaged = f"got a damaged file ({error}); expected a checkpoint. {_OTHER}"
+        too_big_for_python = sqlite3.SQLITE_TOOBIG if isinstance(error, OverflowError) else 0  # from 2 GB on
+        code = getattr(error, "sqlite_errorcode", too_big_for_python) & 0xFF
+        damaged = f"got a damaged file ({error}); expected a checkpoint. {OTHER_FILE}"
         raise CheckpointError(f"{path}: {reasons.get(code, damaged)}") from error
 
 
@@ -145,7 +146,7 @@ def _read(
 
     if not pragma("page_count") or not pragma("schema_version"):
         if os.path.getsize(path) > 0 and pragma("page_count"):
-            raise CheckpointError(f"{path}: got an SQLite file; expected a checkpoint. {_OTHER}")
+            raise CheckpointError(f"{path}: got an SQLite file; expected a checkpoint. {OTHER_FILE}")
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute(f"PRAGMA user_version = {_FORMAT}")
         first, *rest = (f'"{name}" {_SQL[field]}' for name, field in columns.items())
@@ -154,16 +155,18 @@ def _read(
         connection.execute("INSERT INTO run VALUES (?)", (key,))
         return {}
     if pragma("application_id") != _APPLICATION:
-        raise CheckpointError(f"{path}: got another SQLite file; expected a checkpoint. {_OTHER}")
+        raise CheckpointError(f"{path}: got another SQLite file; expected a checkpoint. {OTHER_FILE}")
     if pragma("user_version") != _FORMAT:
-        raise CheckpointError(f"{path}: got checkpoint format {pragma('user_version')}; expected {_FORMAT}. {_OTHER}")
+        raise CheckpointError(
+            f"{path}: got checkpoint format {pragma('user_version')}; expected {_FORMAT}. {OTHER_FILE}"
+        )
     if (found := pragma("integrity_check")) != "ok":
-        raise CheckpointError(f"{path}: got a damaged file ({found}); expected a checkpoint. {_OTHER}")
+        raise CheckpointError(f"{path}: got a damaged file ({found}); expected a checkpoint. {OTHER_FILE}")
     keys = [row[0] for row in connection.execute("SELECT key FROM run")]
     if keys != [key]:
         raise CheckpointError(
             f"{path}: got a run on other data or settings, key {brief(keys[0] if keys else None)[:14]}; "
-            f"expected key {key[:12]}. {_OTHER}"
+            f"expected key {key[:12]}. {OTHER_FILE}"
         )
     rows: dict[Any, Row] = {}
     for *fields, checksum in connection.execute(f"SELECT {named}, checksum FROM rows"):
@@ -171,7 +174,7 @@ def _read(
         typed = [type(field) for field in row] == list(columns.values())
         if not typed or _checksum(row) != checksum or not possible(row):
             where = f"{next(iter(columns))} {brief(row[0])}"
-            raise CheckpointError(f"{path}: got a damaged row of {where}; expected a checkpoint. {_OTHER}")
+            raise CheckpointError(f"{path}: got a damaged row of {where}; expected a checkpoint. {OTHER_FILE}")
         rows[row[0]] = row
     return rows
 

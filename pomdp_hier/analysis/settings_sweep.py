@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arguments import is_integer
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arrays import Floats, as_floats
 from pomdp_hier._io.memory import held
 from pomdp_hier._text import brief, counted
 from pomdp_hier.analysis.baselines import appraised
@@ -173,8 +173,8 @@ def _temperatures(deltas: Sequence[float] | None) -> list[float]:
     if deltas is None:
         return [float(delta) for delta in np.geomspace(1e-3, 1.0, 13)]
     try:
-        chosen = sorted(map(float, held("deltas", deltas)))
-    except (TypeError, ValueError) as error:
+        chosen = sorted(map(float, as_floats(held("deltas", deltas)).tolist()))
+    except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError(f"deltas: got {brief(deltas)}; expected a list of positive numbers.") from error
     if not chosen or len(set(chosen)) < len(chosen):
         raise ParameterError(f"deltas: got {chosen}; expected at least one temperature, each once.")

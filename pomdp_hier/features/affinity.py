@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arrays import Bools, Floats, Ints, as_floats
 from pomdp_hier._text import brief
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.dense import DenseAffinity, DenseKind, finish, refuse_large
@@ -318,7 +318,7 @@ class CustomAffinity:
         view = ClusterView(node, members, inside, self.features)
         given = self.similarity(self.features[items], view)
         try:
-            answer = np.asarray(given, dtype=np.float64)
+            answer = as_floats(given)
         except (TypeError, ValueError):
             raise FeatureError(
                 f"similarity: got {brief(given)} for node {node}; expected shape ({len(items)},), one number per item. "

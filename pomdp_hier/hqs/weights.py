@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pomdp_hier._arguments import unexpected
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arrays import Floats, Ints, as_floats
 from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.features.items import match_ids
@@ -80,9 +80,7 @@ def _as_numbers(values: Any, n_rows: int) -> Floats:
     if isinstance(values, range) and len(values) != n_rows:  # which may be longer than memory
         values = ()
     try:
-        if np.iscomplexobj(values):
-            raise TypeError("complex numbers.")
-        weights = np.array(values, dtype=np.float64)
+        weights = as_floats(values).copy()
     except (TypeError, ValueError, OverflowError):
         raise unexpected("sample_weight", values, f"{n_rows} numbers, one per item", _ADVICE) from None
     if weights.shape != (n_rows,):

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier._arguments import check_integer, is_one_of
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arrays import Floats, as_floats
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import require_hierarchy
@@ -171,7 +171,7 @@ def node_heights(hierarchy: Hierarchy, heights: str | npt.ArrayLike) -> Floats:
             return (hierarchy.height - hierarchy.levels[n_items:]).astype(np.float64)
         raise _no_heights(heights)
     try:
-        array = np.asarray(heights, dtype=np.float64)
+        array = as_floats(heights)
     except (TypeError, ValueError, OverflowError, MemoryError):
         raise _no_heights(heights) from None
     n_inner = hierarchy.n_nodes - n_items

@@ -9,7 +9,7 @@ from pomdp_hier.pomdp.tabular import TabularPOMDP
 LEAST = 1e-280
 """The least size of values: 1e-15 of it, the unit of the rounding errors in bounds, is a normal float."""
 
-_GREATEST = 1e300
+GREATEST = 1e300
 
 
 def horizon_sum(discount: float, horizon: int | None) -> float:
@@ -41,7 +41,7 @@ def require_float_range(compiled: TabularPOMDP, steps: float = 1.0) -> None:
     """
     sizes = np.where(compiled.legal & ~compiled.terminal, np.abs(compiled.reward), 0.0)
     action, state = np.unravel_index(int(sizes.argmax()), sizes.shape)
-    size, most = float(sizes[action, state]), _GREATEST / max(1.0, steps)
+    size, most = float(sizes[action, state]), GREATEST / max(1.0, steps)
     if size <= most and (size >= LEAST or size == 0):
         return
     limit = f"at most {most:.3g}" if size > most else f"at least {LEAST:.3g}"

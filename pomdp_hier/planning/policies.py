@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pomdp_hier._arguments import generator
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arrays import Floats, Ints, as_floats, as_integers
 from pomdp_hier._text import brief, listed, visible
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.bounds import infinite_horizon_table, mdp_values
@@ -338,6 +338,14 @@ class AlphaVectorPolicy:
     actions: Ints = field(repr=False)
 
     def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "vectors", as_floats(self.vectors))
+            object.__setattr__(self, "actions", as_integers(self.actions))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ModelError(
+                f"vectors: got {brief(self.vectors)} and actions {brief(self.actions)}; expected numbers [K, S], and "
+                "the index of each vector's action."
+            ) from error
         if self.vectors.ndim != 2 or self.actions.shape != (len(self.vectors),) or not len(self.vectors):
             raise ModelError(
                 f"vectors: got shape {self.vectors.shape} with {len(self.actions)} actions; expected [K, S] with K "

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arrays import Bools, Floats, Ints, as_floats
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
@@ -242,7 +242,10 @@ class TabularPOMDP:
         Raises:
             ModelError: The array has another length, a negative or NaN entry, or a sum other than 1.
         """
-        array = np.asarray(vector, dtype=np.float64)
+        try:
+            array = as_floats(vector)
+        except (TypeError, ValueError, OverflowError):
+            raise ModelError(f"belief: got {brief(vector)}; expected {self.n_states} numbers, one per state.") from None
         if array.shape != (self.n_states,):
             raise ModelError(f"belief: got shape {array.shape}; expected ({self.n_states},), one number per state.")
         positions = np.flatnonzero(array)

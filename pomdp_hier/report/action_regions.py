@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from pomdp_hier.planning.policies import AlphaVectorPolicy, as_policy, decided
 from pomdp_hier.planning.value_iteration import FiniteHorizonSolution
 from pomdp_hier.pomdp.belief import Belief, as_belief
 from pomdp_hier.pomdp.problem import POMDP, require_problem
-from pomdp_hier.report.elements import CYCLE, GREY, INK, TRIANGLE, draw_triangle, figure_text, new_axes
+from pomdp_hier.report.elements import CYCLE, GREY, INK, TRIANGLE, draw_triangle, figure_text, figure_texts, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +30,7 @@ _CORNER_BISECTIONS = 14  # of the side of a small triangle: to a thousandth of a
 _NOTHING = object()  # no action: the belief is terminal, or no plan is legal
 _INSIDE = 1e-9  # how far beliefs are moved inside
 _SHORTEST = 1e-7  # of a piece of a line
+_Looks: TypeAlias = dict[Any, tuple[str, str]]  # the colour and the text of each action
 _LABELS = 5  # the most borders of a side that are labelled
 
 
@@ -83,8 +84,10 @@ def draw_action_regions(
         resolution = 400 if line else 48
     check_integer("resolution", resolution, 2)
     regions = _Regions(policy, problem, corners, resolution)
-    colours = {a: CYCLE[k % len(CYCLE)] for k, a in enumerate(problem.all_actions)}
-    return (_draw_band if line else _draw_triangle)(regions, corners, colours, ax)
+    actions = problem.all_actions
+    texts = figure_texts(actions)
+    looks = {action: (CYCLE[k % len(CYCLE)], texts[k]) for k, action in enumerate(actions)}
+    return (_draw_band if line else _draw_triangle)(regions, corners, looks, ax)
 
 
 def _corners(problem: POMDP, states: Sequence[Any] | None, between: Sequence[Any] | None) -> list[Belief]:
@@ -332,7 +335,7 @@ def _area(polygon: Floats) -> float:
     return float(abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)))
 
 
-def _draw_band(regions: _Regions, corners: Sequence[Belief], colours: dict[Any, str], ax: "Axes | None") -> "Axes":
+def _draw_band(regions: _Regions, corners: Sequence[Belief], looks: _Looks, ax: "Axes | None") -> "Axes":
     """Draw the regions of a line as a band."""
     ax = new_axes(ax, width=6.4, height=1.7)
     pieces = regions.line()
@@ -342,9 +345,9 @@ def _draw_band(regions: _Regions, corners: Sequence[Belief], colours: dict[Any, 
     drawn: set[Any] = set()
     for start, end, name in pieces:
         if name is not _NOTHING:
-            label = None if name in drawn else figure_text(str(name))
+            colour, text = looks[name]
+            ax.fill_between([start, end], 0, 1, color=colour, lw=0, label=None if name in drawn else text)
             drawn.add(name)
-            ax.fill_between([start, end], 0, 1, color=colours[name], lw=0, label=label)
     ax.set(xlim=(0, 1), ylim=(0, 1.5), yticks=[], xlabel=line_label(corners))
     ax.spines["left"].set_visible(False)
     if drawn:
@@ -352,7 +355,7 @@ def _draw_band(regions: _Regions, corners: Sequence[Belief], colours: dict[Any, 
     return ax
 
 
-def _draw_triangle(regions: _Regions, corners: Sequence[Belief], colours: dict[Any, str], ax: "Axes | None") -> "Axes":
+def _draw_triangle(regions: _Regions, corners: Sequence[Belief], looks: _Looks, ax: "Axes | None") -> "Axes":
     """Draw the regions of a triangle as polygons, with the borders on its sides labelled."""
     ax = new_axes(ax, width=5.8, height=4.6)
     found: dict[Any, list[Floats]] = {}
@@ -360,10 +363,10 @@ def _draw_triangle(regions: _Regions, corners: Sequence[Belief], colours: dict[A
         found.setdefault(action, []).append(weights @ TRIANGLE)
     from matplotlib.collections import PolyCollection
 
-    for name, colour in colours.items():
+    for name, (colour, text) in looks.items():
         if name in found:
             ax.add_collection(PolyCollection(found[name], facecolor=colour, edgecolor=colour, lw=0.3))
-            ax.scatter([], [], marker="s", s=60, color=colour, label=figure_text(str(name)))
+            ax.scatter([], [], marker="s", s=60, color=colour, label=text)
     draw_triangle(ax, [corner_name(corner) for corner in corners], GREY)
     for start, end in ((0, 1), (0, 2), (1, 2)):
         _label_side(ax, regions, start, end)

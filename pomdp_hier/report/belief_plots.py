@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pomdp_hier._arguments import check_integer, check_kind, unexpected
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arrays import Floats, as_floats
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.arrays import is_row
@@ -16,7 +16,19 @@ from pomdp_hier.planning.alpha_vectors import envelope
 from pomdp_hier.planning.value_iteration import FiniteHorizonSolution
 from pomdp_hier.pomdp.belief import Belief, as_belief
 from pomdp_hier.report.action_regions import corner_beliefs, line_label
-from pomdp_hier.report.elements import BLUE, CYCLE, GREY, INK, ORANGE, TRIANGLE, draw_triangle, figure_text, new_axes
+from pomdp_hier.report.elements import (
+    BLUE,
+    CYCLE,
+    GREY,
+    INK,
+    ORANGE,
+    TRIANGLE,
+    draw_triangle,
+    figure_text,
+    figure_texts,
+    new_axes,
+    require_axis_range,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -237,7 +249,7 @@ def draw_alpha_vectors(
     ax = new_axes(ax, width=5.6, height=3.8)
     for row in ends[np.isfinite(ends[:, 0])]:
         ax.plot([0, 1], row, color="#c6ccd2", lw=0.9, zorder=1)
-    labels = [figure_text(a) for a in actions] if actions is not None else [f"vector {k}" for k in range(len(array))]
+    labels = figure_texts([f"vector {k}" for k in range(len(array))] if actions is None else actions)
     colours = {name: CYCLE[k % len(CYCLE)] for k, name in enumerate(dict.fromkeys(labels[k] for *_, k in pieces))}
     drawn: set[str] = set()
     for start, end, k in pieces:
@@ -265,8 +277,8 @@ def _are_distinct(names: Sequence[Any]) -> bool:
 def _vectors(vectors: Any) -> Floats:
     """Return the vectors as an array ``[K, S]`` of numbers and -inf."""
     try:
-        array = np.asarray(vectors, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        array = as_floats(vectors)
+    except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError(
             f"vectors: got {brief(vectors)}; expected numbers [K, S]. Pass value_iteration(...).vectors."
         ) from error
@@ -274,6 +286,7 @@ def _vectors(vectors: Any) -> Floats:
         raise ParameterError(f"vectors: got shape {array.shape}; expected [K, S], one row per alpha vector.")
     if np.isnan(array).any() or (array == np.inf).any():
         raise ParameterError("vectors: got infinite values or NaN; expected numbers, or -inf where not legal.")
+    require_axis_range("vectors", array)
     return array
 
 

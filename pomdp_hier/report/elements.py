@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arguments import numbered, unexpected
+from pomdp_hier._arrays import Floats, as_floats
 from pomdp_hier._imports import from_extra
 from pomdp_hier._text import brief, shortened, visible
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.planning.float_range import GREATEST
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -110,6 +112,19 @@ def figure_text(value: object, most: int = 60) -> str:
     return f" {text}" if text.startswith("_") else text or '""'
 
 
+def figure_texts(values: Iterable[object]) -> list[str]:
+    """Return each value as a text for a figure; another value with the same text gets a number.
+
+    Example:
+        >>> figure_texts([1, "1", 1])
+        ['1', '1 (2)', '1']
+    """
+    keys = [(type(value), figure_text(value)) for value in values]
+    distinct = list(dict.fromkeys(keys))
+    names = dict(zip(distinct, numbered((text, None) for _, text in distinct), strict=True))
+    return [names[key] for key in keys]
+
+
 @cache
 def asset(name: str) -> Html:
     """Return a file of the folder ``templates``: a style sheet, a script or a template."""
@@ -131,23 +146,42 @@ TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, math.sqrt(3) / 2]])
 def finite_numbers(name: str, values: Any, count: int | None = None) -> Floats:
     """Return the values as an array of ``count``, or at least one, finite numbers."""
     try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        array = as_floats(values)
+    except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError(f"{name}: got {brief(values)}; expected a list of numbers.") from error
     if array.ndim != 1 or not array.size or not np.isfinite(array).all() or count not in (None, array.size):
         wanted = "one or more" if count is None else f"{count}"
         raise ParameterError(
             f"{name}: got {brief(values)} of shape {array.shape}; expected a list of {wanted} finite numbers."
         )
+    require_axis_range(name, array)
     return array
 
 
+def require_axis_range(name: str, values: Floats) -> None:
+    """Raise `ParameterError` for values so large that differences and margins of an axis exceed the floats."""
+    size = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+    if size > GREATEST:
+        raise ParameterError(
+            f"{name}: got {size:.3g}; expected at most {GREATEST:.3g} in size. Write all values in a larger unit."
+        )
+
+
 def new_axes(ax: "Axes | None", *, width: float = 6.4, height: float = 4.0) -> "Axes":
-    """Return the axes given, or those of a new figure (inches), without the frame's upper and right lines."""
+    """Return the axes given, or those of a new figure (inches), without the frame's upper and right lines.
+
+    Raises:
+        ParameterError: They are not axes, or are those of a polar plot or in three dimensions.
+        MissingExtraError: Matplotlib is not installed.
+    """
     if ax is None:
         figures = from_extra("plot", "matplotlib.figure", "figures need matplotlib")
         # A Figure of its own, not pyplot's: nothing is registered globally, so nothing has to be closed.
         ax = figures.Figure(figsize=(width, height), layout="constrained").subplots()
+    if getattr(ax, "name", None) != "rectilinear":
+        raise unexpected(
+            "ax", ax, "matplotlib axes in two dimensions, or None", " Pass one of those that pyplot.subplots() returns."
+        )
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer, check_kind, numbered
+from pomdp_hier._arguments import check_integer, check_kind, numbered, unexpected
+from pomdp_hier._arrays import as_floats
 from pomdp_hier._imports import from_extra
 from pomdp_hier.analysis.levels import BestCut, LevelScores
 from pomdp_hier.analysis.settings_sweep import DeltaSweep
@@ -320,11 +321,12 @@ def draw_icicle(
     require_hierarchy(hierarchy)
     if not low < high:
         raise ParameterError(f"low, high: got {low} and {high}; expected the lower number first.")
-    values = np.asarray(node_values, dtype=np.float64)
+    try:
+        values = as_floats(node_values)
+    except (TypeError, ValueError, OverflowError):
+        values = np.zeros(0)
     if values.shape != (hierarchy.n_nodes,):
-        raise ParameterError(
-            f"node_values: got shape {values.shape}; expected ({hierarchy.n_nodes},), one value per node."
-        )
+        raise unexpected("node_values", node_values, f"{hierarchy.n_nodes} numbers, one per node")
     ax = new_axes(ax, width=8.0, height=min(9.0, 1.6 + 0.42 * (hierarchy.height + 1)))
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import Normalize

@@ -265,7 +265,24 @@ def _built(name: str, policy: Any, problem: POMDP, seed: int) -> Any:
             f"policies: got {brief(policy)} for {brief(name)}; expected a policy, or a function of the problem that "
             "returns one."
         )
-    built = policy(problem, seed=seed) if _has_seed(policy) else policy(problem)
+    parameters = _parameters(policy)
+    settings = {"seed": seed} if "seed" in parameters else {}
+    is_class = isinstance(policy, type)
+    shown = f"the class {policy.__name__}" if is_class else brief(policy)
+    misfit = ParameterError(
+        f"policies: got {shown} for {brief(name)}, which does not take a problem; expected a policy, or a function of "
+        f"the problem that returns one. Pass {f'{policy.__name__}(...)' if is_class else 'lambda problem: policy'}."
+    )
+    try:
+        inspect.Signature(list(parameters.values())).bind(problem, **settings)
+    except TypeError as error:
+        raise misfit from error
+    try:
+        built = policy(problem, **settings)
+    except ParameterError as error:
+        if is_class:  # the problem was taken for a number, as by RTBSS
+            raise misfit from error
+        raise
     if not (hasattr(built, "decide") or callable(built)):
         raise ParameterError(
             f"policies: got {brief(built)} from {brief(name)} of a problem; expected a policy. For a function of the "
@@ -274,8 +291,8 @@ def _built(name: str, policy: Any, problem: POMDP, seed: int) -> Any:
     return built
 
 
-def _has_seed(function: Callable[..., Any]) -> bool:
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
-        return "seed" in inspect.signature(function).parameters
+        return inspect.signature(function).parameters
     except (TypeError, ValueError):  # some builtins have no signature
-        return False
+        return inspect.signature(lambda problem: None).parameters

@@ -6,9 +6,11 @@ import errno
 import gzip
 import io
 import lzma
+import mmap
 import os
 import pickle
 import re
+import sqlite3
 import tarfile
 import tomllib
 import zipfile
@@ -18,10 +20,15 @@ import numpy as np
 import pytest
 
 import pomdp_hier
-from pomdp_hier import Hierarchy, load_features
-from pomdp_hier._io import memory
+from pomdp_hier import Hierarchy, load_features, solve
+from pomdp_hier._io import checkpoint, memory
+from pomdp_hier._io.checkpoint import Checkpoint
 from pomdp_hier._io.writing import write_file
-from pomdp_hier.errors import FeatureError, HierarchyError, PomdpHierError
+from pomdp_hier._jobs import in_processes
+from pomdp_hier.errors import CheckpointError, DataWarning, FeatureError, HierarchyError, PomdpHierError
+from pomdp_hier.planning.point_based.saved_search import Part, open_search
+from pomdp_hier.problems import tiger
+from tests.io.test_workbooks import save
 
 CSV = b"id,x,y\nant,1,0\nbee,2,1\n"
 X = np.array([[1.0, 0.0], [2.0, 1.0]])
@@ -182,3 +189,165 @@ def test_every_extra_that_an_error_names_has_the_package():
         assert package in re.findall(r"[\w-]+", " ".join(extras[extra])), (extra, module)
     told = (path.read_text(encoding="utf-8") for path in Path(pomdp_hier.__file__).parent.rglob("*.py"))
     assert set(re.findall(r"pomdp-hier\[(\w+)\]", "".join(told))) <= {*extras, "none"}
+
+
+ROWS = [["id", "parent"], ["all", None], ["ant", "all"], ["bee", "all"]]
+
+
+def merged(sheet):
+    sheet["A1"], sheet["C1"] = "id", None
+    sheet.merge_cells("A3:A4")
+
+
+def unmerged(sheet):
+    sheet.unmerge_cells("A3:A4")
+    sheet["A3"], sheet["A4"] = "ant", "bee"
+
+
+def cell(name, value):
+    return lambda sheet: sheet.__setitem__(name, value)
+
+
+# What is done to a sheet, the advice, and what is done to follow it.
+SHEETS = [
+    (merged, "Unmerge them, and fill in each cell", unmerged),
+    (cell("B3", '="all"'), "replace formulas by values", cell("B3", "all")),
+    (cell("B3", "#REF!"), "Correct its formula", cell("B3", "all")),
+]
+
+
+@pytest.mark.parametrize(("wrong", "said", "better"), SHEETS)
+def test_advice_on_cells_of_a_workbook_works(tmp_path, wrong, said, better):
+    book = save(tmp_path / "t.xlsx", tree=ROWS)
+    wrong(book["tree"])
+    book.save(tmp_path / "t.xlsx")
+    with pytest.raises(HierarchyError) as caught:
+        Hierarchy.from_parents(tmp_path / "t.xlsx")
+    assert said in str(caught.value)
+    better(book["tree"])
+    book.save(tmp_path / "t.xlsx")
+    assert Hierarchy.from_parents(tmp_path / "t.xlsx").item_labels == ("ant", "bee")
+
+
+def test_advice_on_sheets_of_a_workbook_works(tmp_path):
+    book = save(tmp_path / "t.xlsx", notes=[["x"]], tree=ROWS)
+    with pytest.warns(DataWarning, match=r"name another as .*t\.xlsx#tree"), pytest.raises(HierarchyError):
+        Hierarchy.from_parents(tmp_path / "t.xlsx")
+    assert Hierarchy.from_parents(f"{tmp_path}/t.xlsx#tree").n_items == 2
+    with pytest.raises(HierarchyError, match=r"no sheet 'Tree'; expected one of 'notes', 'tree'. Correct it"):
+        Hierarchy.from_parents(f"{tmp_path}/t.xlsx#Tree")
+    chart = pytest.importorskip("openpyxl.chart").BarChart()
+    book.create_chartsheet("chart").add_chart(chart)
+    for title in ("notes", "tree"):
+        book.remove(book[title])
+    book.save(tmp_path / "t.xlsx")
+    with pytest.raises(HierarchyError, match="Save the table as a sheet"):
+        Hierarchy.from_parents(tmp_path / "t.xlsx")
+    save(tmp_path / "t.xlsx", table=ROWS)
+    assert Hierarchy.from_parents(tmp_path / "t.xlsx").n_items == 2
+
+
+def test_advice_on_files_that_are_not_workbooks_works(tmp_path):
+    path = tmp_path / "t.xlsx"
+    path.write_bytes(PARENTS)
+    with pytest.raises(HierarchyError, match=r"Rename it to \.csv"):
+        Hierarchy.from_parents(path)
+    assert Hierarchy.from_parents(path.rename(tmp_path / "t.csv")).n_items == 2
+    save(path, tree=ROWS)
+    path.write_bytes(path.read_bytes()[:2_000])
+    with pytest.raises(HierarchyError, match="Save the sheet as CSV, or copy the file again"):
+        Hierarchy.from_parents(path)
+    save(path, tree=ROWS)
+    assert Hierarchy.from_parents(path).n_items == 2
+
+
+def test_advice_on_a_byte_that_is_not_text_works(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_bytes('[["r", "möwe"]]'.encode("latin-1"))
+    with pytest.raises(HierarchyError, match="Save it as UTF-8"):
+        Hierarchy.from_json(path)
+    path.write_text('[["r", "möwe"]]', encoding="utf-8")
+    assert Hierarchy.from_json(path).item_labels == ("möwe",)
+
+
+# --- checkpoints ---------------------------------------------------------------------------------------------------
+
+ONE = [Part("run", b"{}", "json")]
+
+
+def opened(path, rows=None):
+    """The rows of a checkpoint, with more of them."""
+    with Checkpoint.open(path, "key", Part, lambda row: True) as file:
+        if rows:
+            file.append(rows)
+        return list(file.rows.values())
+
+
+def test_a_checkpoint_in_use_is_waited_for(tmp_path):
+    with open_search(tmp_path / "c"), pytest.raises(CheckpointError, match="Wait for the other process, or end it"):
+        solve(tiger(), checkpoint=tmp_path / "c")
+    assert solve(tiger(), precision=0.1, checkpoint=tmp_path / "c").status == "converged"
+
+
+def test_a_checkpoint_gets_a_file_in_a_folder_that_exists(tmp_path):
+    for wrong in (tmp_path, tmp_path / "new" / "c"):
+        with pytest.raises(CheckpointError, match=r"one in an existing folder\. Pass the path of one"):
+            opened(wrong)
+    with pytest.raises(PomdpHierError, match="checkpoint: got ''; expected a path"):
+        solve(tiger(), checkpoint="")
+    assert opened(tmp_path / "c", ONE) == opened(tmp_path / "c") == ONE
+
+
+def test_a_checkpoint_that_cannot_be_written_gets_another_path(tmp_path, monkeypatch):
+    opened(tmp_path / "c")
+    connect = sqlite3.connect
+    with monkeypatch.context() as patch:  # permissions do not hold for the superuser
+        patch.setattr(sqlite3, "connect", lambda path, **how: connect(f"file:{path}?mode=ro", uri=True, **how))
+        with pytest.raises(CheckpointError, match=r"got a read-only file; .*\. Pass another path"):
+            opened(tmp_path / "c", ONE)
+    assert opened(tmp_path / "d", ONE) == ONE
+
+
+def test_finished_rows_are_kept_on_a_full_disk(tmp_path):
+    big = [Part("0/vectors", bytes(100_000), "f")]
+    with Checkpoint.open(tmp_path / "c", "key", Part, lambda row: True) as file:
+        file.append(ONE)
+        pages = file._connection.execute("PRAGMA page_count").fetchone()[0]
+        file._connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(CheckpointError, match=r"keeps the finished rows\. Free disk space, and run again"):
+            file.append(big)
+    assert opened(tmp_path / "c") == ONE
+    assert opened(tmp_path / "c", big) == [*ONE, *big]
+
+
+def test_a_search_too_big_for_sqlite_gets_a_lower_limit(tmp_path, monkeypatch):
+    connect = sqlite3.connect
+
+    def limited(path, **how):
+        connection = connect(path, **how)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 300)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", limited)
+    with pytest.raises(CheckpointError, match=r"1 GB of SQLite\. Solve with a lower memory_limit"):
+        solve(tiger(), checkpoint=tmp_path / "c")
+    found = solve(tiger(), checkpoint=tmp_path / "d", memory_limit=10_000)
+    assert found.lower <= 19.3714 <= found.upper
+    monkeypatch.undo()
+    with (
+        pytest.raises(CheckpointError, match="Solve with a lower memory_limit"),
+        mmap.mmap(-1, 2**31 + 1) as zeros,  # more than 2 GB, none of which is in memory
+        checkpoint._sqlite_errors(tmp_path / "c"),
+    ):
+        connect(":memory:").execute("SELECT ?", (zeros,))
+
+
+# --- processes -----------------------------------------------------------------------------------------------------
+
+
+def test_what_other_processes_cannot_have_stays_in_this_one(tmp_path):
+    pytest.importorskip("joblib")
+    with open(tmp_path / "x", "w") as file:
+        with pytest.raises(PomdpHierError, match="Pass n_jobs=1"):
+            list(in_processes(file.write, ["a", "b"], 2, {"work": file}))
+        assert list(in_processes(file.write, ["a", "bc"], 1, {"work": file})) == [1, 2]

@@ -15,6 +15,7 @@ from pomdp_hier.report import (
     draw_backups,
     draw_belief_simplex,
     draw_belief_trace,
+    draw_value_density,
     write_comparison,
     write_report,
 )
@@ -71,6 +72,25 @@ def drawings():
             "Pass between=(belief, belief)",
             lambda: draw_backups(_three(), steps=[1], between=([1, 0, 0], [0, 1, 0]))[0],
         ),
+        *(
+            (
+                lambda wrong=wrong: draw_alpha_vectors(np.eye(2), ax=wrong),
+                "Pass one of those that pyplot.subplots() returns",
+                lambda figure=figure: draw_alpha_vectors(np.eye(2), ax=figure.subplots(2)[0]),
+            )
+            for figure in [pytest.importorskip("matplotlib.figure").Figure()]
+            for wrong in (5, figure.subplots(2), figure.subplots(subplot_kw={"projection": "polar"}))
+        ),
+        (
+            lambda: draw_alpha_vectors(1e308 * np.eye(2)),
+            "Write all values in a larger unit",
+            lambda: draw_alpha_vectors(1e308 * np.eye(2) / 1e8),
+        ),
+        (
+            lambda: draw_value_density({"a": [1e308, -1e308]}),
+            "Write all values in a larger unit",
+            lambda: draw_value_density({"a": [1.0, -1.0]}),
+        ),
     ]
 
 
@@ -78,7 +98,7 @@ def _three():
     return value_iteration(POMDP.from_arrays(T=[np.eye(3)], Z=[np.ones((3, 1))], R=[[1.0, 2.0, 3.0]], discount=0.5), 1)
 
 
-@pytest.mark.parametrize("row", range(14))
+@pytest.mark.parametrize("row", range(19))
 def test_advice_on_drawings_works(row):
     pytest.importorskip("matplotlib").use("agg")
     call, said, better = drawings()[row]

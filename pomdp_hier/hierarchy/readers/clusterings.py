@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pomdp_hier._arguments import check_choice
-from pomdp_hier._arrays import Ints
+from pomdp_hier._arrays import Ints, as_floats
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ReaderError
 from pomdp_hier.hierarchy.arrays import as_ids, dense, is_row
@@ -26,9 +26,7 @@ def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> T
     Z = dense("the linkage", Z)
     try:
         table = np.asarray(_number_lists(Z) if isinstance(Z, list | tuple) else Z)
-        if table.dtype.kind == "c":
-            raise TypeError
-        rows = np.asarray(table, dtype=np.float64)
+        rows = as_floats(table)
     except (TypeError, ValueError, OverflowError):
         raise ReaderError(f"linkage: got {brief(Z)}; expected a matrix of numbers [N - 1, 4].") from None
     if rows.ndim != 2 or not 2 <= rows.shape[1] <= 4:
@@ -75,7 +73,7 @@ def _number_lists(rows: Sequence[Any]) -> list[Any]:
 
 
 def _as_float(cell: Any) -> float:
-    if isinstance(cell, np.ndarray | np.complexfloating):  # a masked cell, too
+    if isinstance(cell, np.ndarray | np.complexfloating | str | bytes):  # a masked cell, too
         raise TypeError
     return float(cell)
 

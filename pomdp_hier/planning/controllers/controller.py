@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import is_integer
+from pomdp_hier._arrays import Bools, Floats, Ints, as_integers
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, PlanningError
 from pomdp_hier.planning.alpha_vectors import LeafVectors
@@ -60,8 +61,20 @@ class FiniteStateController:
     start: int = 0
 
     def __post_init__(self) -> None:
-        compiled, n = self.problem.compiled, len(self.actions)
-        if self.after.shape != (n, compiled.n_observations) or not 0 <= self.start < n:
+        compiled = self.problem.compiled
+        try:
+            object.__setattr__(self, "actions", as_integers(self.actions))
+            object.__setattr__(self, "after", as_integers(self.after))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ModelError(
+                f"controller: got actions {brief(self.actions)} and successors {brief(self.after)}; expected indices."
+            ) from error
+        n = self.actions.size
+        if (
+            self.actions.ndim != 1
+            or self.after.shape != (n, compiled.n_observations)
+            or not (is_integer(self.start) and 0 <= self.start < n)
+        ):
             raise ModelError(
                 f"controller: got {n} actions, successors of shape {self.after.shape} and start {self.start}; expected "
                 f"shapes [N] and [N, {compiled.n_observations}], and a start below N."

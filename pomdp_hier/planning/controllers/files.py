@@ -29,10 +29,13 @@ from pomdp_hier.pomdp.problem import POMDP, require_problem
 
 PathLike = str | os.PathLike[str]
 
-_VECTORS = AlphaVectorPolicy, "the vectors of a FiniteStateController"
+_VECTORS = (
+    AlphaVectorPolicy,
+    "an AlphaVectorPolicy. Pass the vectors of a controller: solve(problem).controller().vectors",
+)
 _WRITTEN: dict[str, tuple[type, str]] = {
     ".alpha": _VECTORS,
-    ".pg": (FiniteStateController, "what Solution.controller returns"),
+    ".pg": (FiniteStateController, "a FiniteStateController. Pass solve(problem).controller()"),
     ".policy": _VECTORS,
     ".xml": _VECTORS,
 }
@@ -102,11 +105,9 @@ def write_policy(policy: AlphaVectorPolicy | FiniteStateController, path: PathLi
         -20.0
     """
     ending = _ending(path)
-    kind, source = _WRITTEN[ending]
+    kind, expected = _WRITTEN[ending]
     if not isinstance(policy, kind):
-        raise ParameterError(
-            f"policy: got a {type(policy).__name__} for a {ending} file; expected a {kind.__name__}. Take {source}."
-        )
+        raise ParameterError(f"policy: got a {type(policy).__name__} for a {ending} file; expected {expected}.")
     given: Any = policy
     lines = (_graph_lines if ending == ".pg" else _alpha_lines if ending == ".alpha" else _xml_lines)(given)
     write_file(path, "\n".join(lines) + "\n")

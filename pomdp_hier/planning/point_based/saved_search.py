@@ -16,7 +16,7 @@ import numpy as np
 
 from pomdp_hier._arguments import unexpected
 from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier._io.checkpoint import Checkpoint
+from pomdp_hier._io.checkpoint import OTHER_FILE, Checkpoint
 from pomdp_hier.errors import CheckpointError
 from pomdp_hier.planning.certificates.exact_model import fingerprint
 from pomdp_hier.planning.point_based.on_numpy import belief_keys
@@ -203,10 +203,10 @@ def require_settings(checkpoint: Checkpoint[Part], settings: dict[str, Any]) -> 
         other = next((name for name, value in settings.items() if written[name] != value), None)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise CheckpointError(
-            f"checkpoint: got damaged settings ({type(error).__name__}); expected those of solve. {_OTHER}"
+            f"checkpoint: got damaged settings ({type(error).__name__}); expected those of solve. {OTHER_FILE}"
         ) from error
     if other is not None:
-        raise CheckpointError(f"checkpoint: got bounds for another {other}; expected those of this call. {_OTHER}")
+        raise CheckpointError(f"checkpoint: got bounds for another {other}; expected those of this call. {OTHER_FILE}")
 
 
 def _restore(checkpoint: Checkpoint[Part], search: Search) -> None:
@@ -223,12 +223,12 @@ def _restore(checkpoint: Checkpoint[Part], search: Search) -> None:
             _restore_points(search, stage, {name: arrays[f"{i}/{name}"] for name in _POINTS})
     except (KeyError, _NotBoundsError) as error:
         raise CheckpointError(
-            f"checkpoint: got {error}, which cannot be of bounds of this problem; expected what solve wrote. {_OTHER}"
+            f"checkpoint: got {error}, which cannot be of bounds of this problem; expected what solve wrote. "
+            f"{OTHER_FILE}"
         ) from error
     search.stages[-1].refresh_upper(np.array([search.root]))
 
 
-_OTHER = "Pass another path, or delete the file to start again."
 _VECTORS = ("vectors", "actions", "after", "in_use", "made", "made_index", "made_weight", "made_offsets")
 _POINTS = ("point_index", "point_weight", "point_offsets", "point_values")
 

@@ -357,10 +357,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
 
     def _prepare(self, problem: POMDP) -> ArraySearch:
         vectors = leaf_vectors(problem, self.leaf_value, convex=self.convex)
-        if vectors is None:
-            raise ParameterError(
-                f"leaf_value: got {brief(self.leaf_value)}; expected alpha vectors. Pass engine='plain'."
-            )
+        assert vectors is not None  # of callables, which `__init__` does not let through to arrays
         pruning = self.pruning(problem)
         lower = None if pruning.table is None else bound_tables(problem.compiled, "blind", self.depth, vectors)
         return ArraySearch(

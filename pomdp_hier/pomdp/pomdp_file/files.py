@@ -15,7 +15,7 @@ from pomdp_hier._arrays import Floats
 from pomdp_hier._io.formats import kind_of, unpacked
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief
-from pomdp_hier.errors import ModelError, ParameterError, PomdpFileError
+from pomdp_hier.errors import ModelError, ParameterError, PomdpFileError, PythonAdvice
 from pomdp_hier.pomdp.array_models import ArrayObservation, ArrayTransition, ListedReward, Positions
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
 from pomdp_hier.pomdp.numeric import Number, as_float, total
@@ -132,7 +132,11 @@ def _text_of(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[str,
         raise ParameterError(f"source: got {brief(raw)} from {name}; expected text or bytes.")
     text = text.removeprefix("\ufeff").rstrip("\x1a")
     if "<pomdpx" in text[:_HEAD].lower():
-        raise PomdpFileError(f"{name}:1:1: got a POMDPX file (XML); expected a .pomdp file. Convert it.")
+        raise PomdpFileError(
+            f"{name}:1:1: got a POMDPX file (XML); expected a .pomdp file. Write its tables as one",
+            PythonAdvice(", or pass them to POMDP.from_arrays"),
+            ".",
+        )
     return name, text
 
 

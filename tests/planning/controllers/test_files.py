@@ -34,7 +34,7 @@ def test_the_format_is_that_of_the_extension(tmp_path, classic):
         (classic, "xml", "AlphaVectorPolicy"),
         (classic.vectors, "pg", "FiniteStateController"),
     ):
-        with pytest.raises(ParameterError, match=rf"^policy: got a \w+ for a \.{ending} file; expected a {kind}"):
+        with pytest.raises(ParameterError, match=rf"^policy: got a \w+ for a \.{ending} file; expected an? {kind}"):
             write_policy(policy, tmp_path / f"p.{ending}")
         assert not list(tmp_path.iterdir())
     with pytest.raises(ParameterError, match=r"^start: got 1 for a \.alpha file"):
