@@ -17,7 +17,7 @@ class Exercise(NamedTuple):
 
 
 _ANY = 5e-4  # an answer is right to three decimals
-_NEAR = 0.02
+_NEAR = 0.02  # as is one to two decimals
 _LAST = "The solution is below this cell."
 _given: dict[str, list[str]] = {}  # the hints that each exercise has given
 
@@ -122,6 +122,7 @@ EXERCISES = {
         {
             1.8347: "That is the loss of the one item. HQS is the mean over twelve.",
             0.0696: "The value of a lost item is -1, not 0.",
+            -0.1529: "By how much it falls is asked: the number is positive.",
         },
         (
             "HQS is the mean over twelve items. One value falls from the reward of exercise 3.1 to -1.",
@@ -147,6 +148,7 @@ EXERCISES = {
             0.0411: "Reaching the node has probability eta, and the item is there with probability eta: eta squared.",
             -0.0110: "The other child, reached with probability 0.05, can hold the item as well.",
             0.9939: "Subtract 1, the cost of a failed search.",
+            0: "That is the value of searching at the root. Descending is close to it, and the decision needs the difference.",
         },
         (
             "Q = eta^2 (r1 + 1) + (1 - eta)^2 (r2 + 1) - 1, with b = 1: which reward belongs to the hub?",
@@ -303,18 +305,24 @@ EXERCISES = {
 }
 
 
+def _of_text(answer: str) -> F:
+    """Return the number of a text: a fraction, a decimal with point or comma, or percent."""
+    text = answer.strip().replace("\N{MINUS SIGN}", "-").replace(",", ".")
+    return F(text.removesuffix("%").strip()) / 100 if text.endswith("%") else F(text)
+
+
 def check(exercise: str, answer: Any) -> None:
     """Print whether an answer is right to three decimals, or a hint that was not given before.
 
-    Any number type is accepted: 1/3, F(1, 3), "1/3" and 0.333 are the same.
+    Any number type is accepted: 1/3, F(1, 3), "1/3", "33.3 %" and 0.333 are the same.
     """
     right, hints, steps = EXERCISES[exercise]
     if answer is None:
         print(f"Exercise {exercise}: replace None by your answer")
         return
     try:
-        number = float(F(answer) if isinstance(answer, str) else answer)
-    except (TypeError, ValueError, ZeroDivisionError):
+        number = float(_of_text(answer) if isinstance(answer, str) else answer)
+    except (TypeError, ValueError, ArithmeticError):
         print(f"Exercise {exercise}: {answer!r} is not a number; write one, such as 0.25 or F(1, 4)")
         return
     if isclose(number, right, rel_tol=_ANY, abs_tol=_ANY):
@@ -324,7 +332,8 @@ def check(exercise: str, answer: Any) -> None:
         return
     told = _given.setdefault(exercise, [])
     own = [text for wrong, text in hints.items() if isclose(number, wrong, rel_tol=_ANY, abs_tol=_ANY)]
-    if not own and isclose(number, right, rel_tol=_NEAR, abs_tol=_NEAR / 2):
+    coarse = isclose(number, right, rel_tol=_NEAR) or (number and isclose(number, round(float(right), 2), abs_tol=1e-9))
+    if not own and (coarse or (right == 0 and abs(number) < _NEAR / 2)):
         print(f"Exercise {exercise}: nearly. Give three decimals, or a fraction such as F(1, 4).")
         return
     hint = next((text for text in (*own, *steps) if text not in told), _LAST)

@@ -37,6 +37,22 @@ def brief(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+def shown(value: object, limit: int = 40) -> str:
+    """Return what ``print`` shows of a value whose class has its own text; of any other, its `brief` text.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> shown(Fraction(3, 4)), shown("left"), shown((1, 2))
+        ('3/4', "'left'", '(1, 2)')
+    """
+    if type(value).__str__ in (object.__str__, str.__str__, BaseException.__str__):
+        return brief(value, limit)
+    try:
+        return shortened(visible(str(value)), limit)
+    except Exception:  # noqa: BLE001  # the text of a class that is not ours
+        return brief(value, limit)
+
+
 def listed(values: Iterable[object], *, count: int | None = None, limit: int = 5) -> str:
     """Return the first values in brief, and the number of all if that is larger.
 

@@ -135,7 +135,7 @@ class Appraisal:
             lines.append(self.calibration.summary())
         elif not math.isnan(self.likely_delta):
             taken = f"delta {self.result.config['delta']:.6g} was taken"
-            lines.append(f"{taken}; the most likely one for where the items are is {self.likely_delta:.6g}")
+            lines.append(f"{taken}; the most likely one for where the items are is {self.likely_delta:.3g}")
         return "\n".join([*lines, "", *self.sentences()])
 
 

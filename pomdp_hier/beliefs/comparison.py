@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from pomdp_hier._arguments import check_integer, generator, is_one_of, same_arguments
 from pomdp_hier._progress import slow_work
-from pomdp_hier._text import brief
+from pomdp_hier._text import brief, shown
 from pomdp_hier.beliefs.updaters import CompleteUpdater, FunctionUpdater, as_updater
 from pomdp_hier.errors import Argument, ModelError, ParameterError
 from pomdp_hier.pomdp.belief import Belief
@@ -91,7 +91,7 @@ class UpdaterComparison:
 
 
 def _steps(history: History | None) -> str:
-    return " -> ".join(f"{brief(a, 40)}, {brief(o, 40)}" for a, o in history or ()) or "(the initial belief)"
+    return " -> ".join(f"{shown(a)}, {shown(o)}" for a, o in history or ()) or "(the initial belief)"
 
 
 def compare_updaters(
@@ -326,7 +326,7 @@ class _Comparison:
         if gap <= (self.tolerance or 0.0):
             return True
         got = answer.get(state, 0)
-        self._differ(history, gap, f"posterior of {brief(state)}: {_in_words(expected[state], got)}")
+        self._differ(history, gap, f"posterior of {shown(state)}: {_in_words(expected[state], got)}")
         return False
 
     def _compare_evidence(self, history: History, expected: Number, got: Number) -> None:
@@ -345,7 +345,7 @@ class _Comparison:
             self._part(
                 (*node.history, (action, "(all observations)")),
                 "law of total probability: the posteriors, weighted by their evidence, differ from the prediction of "
-                f"{brief(state)} by {gap:.3g}",
+                f"{shown(state)} by {gap:.3g}",
             )
 
     def _gap(self, expected: Belief, answer: Belief | Mapping[Any, Number]) -> tuple[float, Any]:
@@ -391,9 +391,9 @@ def _size(difference: Number) -> float:
 
 def _in_words(expected: Number, got: Number) -> str:
     """Return text with both numbers, and with the difference of expressions."""
-    values = f"expected {brief(simplified(expected))}, got {brief(simplified(got))}"
+    values = f"expected {shown(simplified(expected), 60)}, got {shown(simplified(got), 60)}"
     difference = got - expected
-    return f"{values}, apart by {brief(simplified(difference))}" if is_symbolic(difference) else values
+    return f"{values}, apart by {shown(simplified(difference), 60)}" if is_symbolic(difference) else values
 
 
 def _as_belief(answer: Belief | Mapping[Any, Number], otherwise: Belief) -> Belief:

@@ -9,7 +9,7 @@ import numpy as np
 import pomdp_py
 
 from pomdp_hier._io.memory import held
-from pomdp_hier._text import brief
+from pomdp_hier._text import brief, shown
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.numeric import (
     Number,
@@ -174,20 +174,20 @@ class Belief(pomdp_py.GenerativeDistribution):
 
     def __repr__(self) -> str:
         """Return the text of the belief, its floats to six significant digits; `items` has all digits."""
-        return f"Belief({self._text(brief)})"
+        return f"Belief({self._text(brief, brief)})"
 
     def __str__(self) -> str:
-        """Return a dict of up to six states, with fractions such as 1/3."""
-        return self._text(str)
+        """Return a dict of up to six states, with fractions such as 1/3 and states as they are printed."""
+        return self._text(str, shown)
 
-    def _text(self, number: Callable[[Any], str]) -> str:
+    def _text(self, number: Callable[[Any], str], name: Callable[[Any, int], str]) -> str:
         pairs = list(self._probabilities.items())[:6]
         values = (p.item() if isinstance(p, np.generic) else p for _, p in pairs)
-        shown = ", ".join(
-            f"{brief(state, 40)}: {_rounded(p) if isinstance(p, float) else number(p)}"
+        pairs_shown = ", ".join(
+            f"{name(state, 40)}: {_rounded(p) if isinstance(p, float) else number(p)}"
             for (state, _), p in zip(pairs, values, strict=True)
         )
-        return f"{{{shown}{f', ... {len(self) - 6} more' if len(self) > 6 else ''}}}"
+        return f"{{{pairs_shown}{f', ... {len(self) - 6} more' if len(self) > 6 else ''}}}"
 
     # --- derived quantities ------------------------------------------------------------------------------------
 

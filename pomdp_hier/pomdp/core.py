@@ -488,7 +488,7 @@ class CorePOMDP:
         return super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
-        sizes = "not explored"
+        sizes = "states not enumerated yet"
         if "_explored" in self.__dict__:
             sizes = (
                 f"{len(self.states)} states, {len(self.all_actions)} actions, {len(self.all_observations)} observations"

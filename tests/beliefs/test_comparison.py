@@ -58,7 +58,7 @@ def test_the_first_history_is_the_shortest():
 
     agreement = compare_updaters(BayesUpdater(EXACT), wrong_after_two, EXACT, depth=3)
     assert agreement.first_history == (("listen", "hear-left"), ("listen", "hear-left"))
-    assert "'tiger-left': expected Fraction(289, 298), got 1" in agreement.reason
+    assert "'tiger-left': expected 289/298, got 1" in agreement.reason
     with pytest.raises(AssertionError, match="'listen', 'hear-left' -> 'listen', 'hear-left'"):
         assert_updaters_agree(BayesUpdater(EXACT), wrong_after_two, EXACT, depth=3)
 

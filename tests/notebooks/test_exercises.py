@@ -159,6 +159,9 @@ def test_a_decimal_of_a_third_is_nearly_a_third(capsys):
     assert told(capsys, "1.1", 0.333) == "Exercise 1.1: right, nearly: exactly it is 1/3\n"
     assert told(capsys, "2.2", "0.667") == "Exercise 2.2: right, nearly: exactly it is 2/3\n"
     assert told(capsys, "3.1", 0.835) == "Exercise 3.1: right\n"
+    assert told(capsys, "5.2", "\N{MINUS SIGN}6.5") == "Exercise 5.2: right\n"
+    assert "nearly. Give" in told(capsys, "4.2", -0.01)  # rounded to two decimals
+    assert "not yet. That is the value of searching" in told(capsys, "4.2", 0)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -169,8 +172,12 @@ def test_each_notebook_says_which_precision_it_wants(path):
 
 
 @pytest.mark.parametrize(
-    "answer", [F(1, 3), 1 / 3, np.float32(1 / 3), Decimal("0.333333333"), sympy.Rational(1, 3), "1/3", 0.333333]
-)
+    "answer",
+    [
+        F(1, 3), 1 / 3, np.float32(1 / 3), Decimal("0.333333333"), sympy.Rational(1, 3), "1/3", 0.333333, " 1/3 ",
+        "33.33333%", "33.33333 %", "0,333333",
+    ],
+)  # fmt: skip
 def test_a_right_answer_is_right_in_any_number_type(capsys, answer):
     assert told(capsys, "1.1", answer) == "Exercise 1.1: right\n"
 
@@ -183,6 +190,8 @@ def test_a_right_answer_is_right_in_any_number_type(capsys, answer):
         ("a third", "'a third' is not a number"),
         ("1/0", "'1/0' is not a number"),
         ([0.3], "is not a number"),
+        ("%", "is not a number"),
+        (10**400, "is not a number"),
     ],
 )
 def test_what_is_no_right_answer_is_told(capsys, answer, says):

@@ -32,7 +32,7 @@ def corridor(**changes):
 
 def test_the_spaces_are_found_in_the_order_in_which_they_are_met():
     problem = corridor()
-    assert "not explored" in repr(problem)
+    assert "not enumerated" in repr(problem)
     assert problem.states == (0, 1, 2, 3)
     assert problem.all_actions == ("forward", "back")
     assert problem.all_observations == ("odd", "even")

@@ -2,12 +2,13 @@
 
 import io
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from pomdp_hier import POMDP, BayesUpdater, Belief, check_problem
+from pomdp_hier import POMDP, BayesUpdater, Belief, State, check_problem
 from pomdp_hier.errors import ModelError, PomdpFileError
 from pomdp_hier.pomdp.models import ObservationModel, TransitionModel
 from pomdp_hier.pomdp.pomdp_file import read_pomdp, write_pomdp
@@ -98,9 +99,22 @@ def test_states_and_observations_that_are_not_there(problem):
             ask()
 
 
+@dataclass(frozen=True)
+class Place(State):
+    """A state with a text of its own, which ``print`` shows."""
+
+    name: str
+
+    def __str__(self):
+        return f"<{self.name}>"
+
+
 def test_a_belief():
     one = Belief({"a": 0.25, "b": 0.75})
     assert (repr(one), str(one)) == ("Belief({'a': 0.25, 'b': 0.75})", "{'a': 0.25, 'b': 0.75}")
+    named = Belief({Place("c1"): Fraction(3, 4), ("x", 1): Fraction(1, 4)})
+    assert str(named) == "{<c1>: 3/4, ('x', 1): 1/4}"
+    assert repr(named).startswith("Belief({Place(name='c1'): Fraction(3, 4)")
     many = Belief.uniform(range(8))
     assert repr(many).endswith(" 5: 0.125, ... 2 more})")
     assert str(many).endswith(" 5: 0.125, ... 2 more}")
@@ -110,7 +124,7 @@ def test_a_belief():
 
 def test_a_problem():
     problem = tiger()
-    assert repr(problem) == "<POMDP: not explored, discount 0.95>"
+    assert repr(problem) == "<POMDP: states not enumerated yet, discount 0.95>"
     _ = problem.compiled
     assert repr(problem) == "<POMDP: 2 states, 3 actions, 2 observations, discount 0.95>"
 

@@ -241,7 +241,7 @@ def _target_0(shop: Amazon12, result: HQSResult) -> Iterable[Figure]:
     yield Figure("sim(x0, c8)", ".0277", ".0277", root.similarity(8))
     yield Figure("eta(c9, c7)", ".9987", ".9987", root.eta(7), "printed once more, as .9986")
     yield Figure("eta(c9, c8)", ".0013", ".0013", root.eta(8))
-    yield Figure("r(c7)", ".6226", ".6225", root.reward(7))
+    yield Figure("r(c7)", ".6226", ".6225", root.reward(7), "the last digit is off by one")
     yield Figure("Q(b0, search)", "0", ".0000", root.search_value(1.0))
     yield Figure("Q^(b0, descend)", ".6203", ".6183", root.descend_value(1.0), "what is printed is V, cut off")
     yield Figure("sim(x0, c0)", ".06", ".0600", inner.similarity(0))

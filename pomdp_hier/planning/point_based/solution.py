@@ -109,6 +109,14 @@ class BeliefPoints:
         return f"BeliefPoints({len(self)} beliefs, {self.beliefs.shape[1]} states)"
 
 
+_ENDS = {
+    "rounding": "as close as floats allow",
+    "time": "time limit reached",
+    "memory": "memory limit reached",
+    "trials": "max_trials reached",
+}
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """Lower and upper bounds on the optimal value, with their policy and certificate.
@@ -334,8 +342,9 @@ class Solution:
         """Return the bounds, why the search ended, and the problem's horizon and discount."""
         ends = "an infinite horizon" if self.horizon is None else counted(self.horizon, "action")
         seconds = self.history[-1].seconds if self.history else 0.0
+        status = _ENDS.get(self.status, self.status)
         return (
-            f"optimal value in [{self.lower:z.6g}, {self.upper:z.6g}], {self.status} after {seconds:z.3g} CPU s, over "
+            f"optimal value in [{self.lower:z.6g}, {self.upper:z.6g}], {status} after {seconds:z.3g} CPU s, over "
             f"{ends} at discount {self.problem.discount}"
         )
 
