@@ -68,5 +68,5 @@ COUNTS = {
 @pytest.mark.parametrize("count", [0, -1, 2.5, None, "x", True, 10**20])
 @pytest.mark.parametrize("draw", COUNTS.values(), ids=COUNTS)
 def test_what_is_no_number_of_draws_is_refused(draw, count):
-    with pytest.raises(ParameterError, match=r"got .*; expected an integer of at least 1 and at most 100,000,000"):
+    with pytest.raises(ParameterError, match=r"got .*100,000,000"):
         draw(count)

@@ -132,9 +132,7 @@ def _sheet(book: Any, name: str, error: type[PomdpHierError]) -> Any:
         raise error(f"{name}: got no sheet with cells; expected a table. Save the table as a sheet.")
     if wanted is not None:
         if wanted not in sheets:
-            raise error(
-                f"{path}: got no sheet {brief(wanted)}; expected one of {listed(sheets, limit=20)}. Correct it."
-            )
+            raise error(f"{path}: got no sheet {brief(wanted)}; expected one of {listed(sheets, limit=20)}.")
         return sheets[wanted]
     shown = [title for title, sheet in sheets.items() if sheet.sheet_state == "visible"] or list(sheets)
     if len(shown) > 1:

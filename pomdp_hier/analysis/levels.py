@@ -152,7 +152,8 @@ def score_by_levels(
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
         hierarchy: The tree.
         remove_from: Where levels are removed: ``"bottom"`` or ``"top"``.
-        limit: The largest number of trees to score; of more levels, this number is chosen at equal steps.
+        limit: The largest number of trees to score. In a tree with more levels, this number of levels is chosen, evenly
+            spaced.
         confidence: The level of the intervals.
         **settings: As for `compare`.
 
@@ -257,7 +258,8 @@ def best_cut(X: Any, hierarchy: Hierarchy, *, levels: int = 1, max_clusters: int
 
     Flat cuts are scored for every number k of clusters, by the change from k - 1. One cluster is replaced by its
     children, and so are its terms in the sum of ``exp(sim / delta)`` of each item. The scores equal those of `evaluate`
-    to rounding. Each further level is chosen greedily from twelve sizes at equal ratios, while the score rises.
+    to rounding. Each further level is chosen greedily, while the score rises. Its number of clusters is one of twelve,
+    evenly spaced on a logarithmic scale.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.

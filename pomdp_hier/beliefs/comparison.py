@@ -44,7 +44,7 @@ class UpdaterComparison:
         first_history: The shortest history with a difference; ``None`` if they agree.
         reason: The difference there, as text.
         n_different: The number of histories at whose end posteriors or evidence differ by more than the tolerance.
-        worst_history: The history with the largest difference, the first of several.
+        worst_history: The first history with the largest difference.
         worst_reason: The difference there, as text.
 
     Example:

@@ -266,8 +266,8 @@ class TabularUpdater:
     """Bayes' rule in float64 on the arrays of a problem, for a `Belief` or an array ``[S]``.
 
     Arrays are in the order of ``problem.states``; they need no look-up of names and are faster. Predictions use a dense
-    transition matrix where that is faster (measured by ``benchmarks/belief_update.py``): up to 100 states. Up to 1,000
-        states it needs at least 15 % nonzero entries, and beyond that 50 %.
+    transition matrix where that is faster, as measured by ``benchmarks/belief_update.py``. This is for up to 100
+    states, for up to 1,000 states with at least 15 % nonzero entries, and beyond that with 50 %.
 
     Args:
         problem: A `POMDP` or its compiled arrays (``problem.compiled``).
@@ -375,7 +375,7 @@ class ParticleUpdater:
         self.rng = generator("seed", seed)
 
     def predict(self, belief: Given, action: Any) -> Belief:
-        """Return the belief before the observation: the share of the moved particles per state."""
+        """Return the belief after the action and before the observation: the share of particles in each state."""
         shares: dict[Any, float] = {}
         for _, next_state, share in self._moved(belief, action):
             shares[next_state] = shares.get(next_state, 0.0) + share

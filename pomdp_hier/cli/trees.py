@@ -213,8 +213,7 @@ def _name_columns(header: Sequence[str], path: str, columns: Sequence[str] | Non
         for name in columns:
             if header.count(name) != 1:
                 raise ReaderError(
-                    f"{path}: got {header.count(name)} columns {brief(name)} in {', '.join(header)}; expected "
-                    "one. Correct it."
+                    f"{path}: got {header.count(name)} columns {brief(name)} in {', '.join(header)}; expected one."
                 )
         return header.index(columns[0]), header.index(columns[1])
     from pomdp_hier.hierarchy.readers.tables import column_name

@@ -307,8 +307,8 @@ def read_frame(
     """Return the features in a data frame of pandas, Polars or another library known to narwhals (extra ``frames``).
 
     By default all columns but that of the ids are numeric and form the matrix, as float32 if all are float32. The ids
-    are ``id_column``, or the first column called ``id``, ``item`` or ``item_id``, or the index of a pandas frame,
-    unless it counts the rows.
+    are ``id_column``, or the first column called ``id``, ``item`` or ``item_id``. Without one, they are the index of a
+    pandas frame, unless it is the default 0, 1, 2.
 
     Args:
         frame: The table, one row per item.

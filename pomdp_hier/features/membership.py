@@ -129,8 +129,7 @@ def child_counts(hierarchy: Hierarchy, parents: Ints) -> Ints:
 def own_ranks(hierarchy: Hierarchy, parents: Ints, positions: Ints) -> Ints:
     """Return the child of each node that contains the item at this position in leaf order, or -1 ``[m]``.
 
-    Children stand in leaf order, so that as many steps as a list has binary digits find one, not as many as it has
-    entries.
+    Children are in leaf order, and are found by binary search.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4, singletons=True)

@@ -54,7 +54,7 @@ class InverseSquaredEuclidean:
             ``1 / epsilon``.
 
     Raises:
-        ParameterError: If epsilon is not positive, or the similarity to its own singleton no finite number.
+        ParameterError: Epsilon is not positive, or the similarity to the own singleton is not finite.
 
     Example:
         >>> InverseSquaredEuclidean(mean=True)

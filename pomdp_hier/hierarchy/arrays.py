@@ -186,7 +186,7 @@ def check_tree(parent: Ints, n_items: int, labels: tuple[Hashable, ...] | None) 
     if not n_nodes:
         raise HierarchyError("parents: got no nodes; expected at least one item. Add the items.")
     wrong_count = HierarchyError(
-        Argument("n_items"), f": got {n_items} for {counted(n_nodes, 'node')}; expected 1..{n_nodes}. Correct it."
+        Argument("n_items"), f": got {n_items} for {counted(n_nodes, 'node')}; expected 1..{n_nodes}."
     )
     if n_items > n_nodes:
         raise wrong_count

@@ -107,7 +107,7 @@ class FlatTree:
             reading = integer_row(order, "order")
             if not np.array_equal(np.sort(reading), rank):
                 raise HierarchyError(
-                    f"order: got {brief(order)}; expected a permutation of the nodes 0..{parents.size - 1}. Correct it."
+                    f"order: got {brief(order)}; expected a permutation of the nodes 0..{parents.size - 1}."
                 )
             rank[reading] = np.arange(parents.size)
         names = checked_labels(labels, n_items, parents.size)
@@ -270,7 +270,7 @@ class FlatTree:
                 f"label: got {brief(label)}, of nodes {listed(nodes)}; expected the label of one node. Use the number."
             )
         raise HierarchyError(
-            f"label: got {brief(label)}; expected a node's label, such as {listed(self.item_labels[:3])}. Correct it."
+            f"label: got {brief(label)}; expected a node's label, such as {listed(self.item_labels[:3])}."
         )
 
     def rows(self, ids: Sequence[Hashable]) -> Ints:

@@ -104,8 +104,8 @@ class Hierarchy(ExportedTree):
 
         Args:
             Z: ``[N - 1, 4]``: two node numbers, height, number of items; row ``k`` makes node ``N + k``. The heights
-                are not used; an inversion or a negative one gives a warning. Also the root that SciPy's ``to_tree``
-                returns.
+                are not used; an inversion or a negative height gives a warning. The root node that SciPy's ``to_tree``
+                returns is accepted too.
             singletons: See the class; True by default here, a dendrogram's ``2N - 1`` nodes.
             labels: One id per item, or one per node.
 
@@ -262,7 +262,7 @@ class Hierarchy(ExportedTree):
             items: One id per row; with ids, the clusters have the given labels.
 
         Raises:
-            ReaderError: For a label that is missing, or none at all.
+            ReaderError: A label is missing (NaN or None), or the list is empty.
 
         Example:
             >>> Hierarchy.from_labels([1, 0, 1]).to_children()

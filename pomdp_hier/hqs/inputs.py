@@ -238,10 +238,10 @@ def calibrate_delta(
 ) -> Calibration:
     """Return the maximum-likelihood temperature of the correct children on all true paths.
 
-    With similarities ``s`` at a node and ``s*`` to the correct child, each step adds
-    ``s*/delta_t - log sum exp(s/delta_t)`` to the log likelihood. It is concave in 1/delta, with its maximum at the
-    root of its slope, the sum of ``(s* - mean of s under eta) / nu**t``. Steps into singletons are excluded, as the
-    similarity of an item to itself is a convention, and so are only children. For several trees, it is the mean.
+    With similarities ``s`` at a node and ``s*`` to the correct child, each step adds ``s*/delta_t - log sum
+    exp(s/delta_t)`` to the log likelihood. It is concave in 1/delta, with its maximum at the root of its slope, the sum
+    of ``(s* - mean of s under eta) / nu**t``. Steps into singletons are excluded, as the similarity of an item to
+    itself is a convention. Steps to a child without siblings are excluded too. For several trees, it is the mean.
 
     The fit is to the tree, not to the choices of people. It does not maximise HQS, which may fall.
 

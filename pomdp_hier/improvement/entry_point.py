@@ -68,13 +68,14 @@ def improve(
     gain on the other half lies above 0. If both halves found it, the bound is that of all items. No edit gains less
     than 1e-6, and no node gets a new parent twice. Other edits are listed in ``apart``, with the reason.
 
-    All of this is repeated without each fold of the items, whose gain is the held-out gain. It is smaller than the gain
-    on all items, because a moved item gains most by its own move. Its interval is the wider of two: the t interval of
-    the items, and that of the means of the folds, whose edits differ. Folds are measured until 10,000 items were held
-    out. At the time limit or KeyboardInterrupt, the result has the edits so far.
+    For the held-out gain, all of this is repeated without one fold of the items, and measured on that fold, for each
+    fold. It is smaller than the gain on all items, because a moved item gains most by its own move. Its interval is the
+    wider of two: the t interval of the items, and that of the means of the folds, whose edits differ. Folds are
+    measured until 10,000 items were held out. At the time limit or KeyboardInterrupt, the result has the edits so far.
 
     HQS does not charge for breadth: a tree with fewer levels and longer lists can score higher without being easier to
-    use. Kinds that remove levels are therefore tried only on request, and their edits have ``flattens``.
+    use. Kinds that remove levels are therefore tried only on request, and the field ``flattens`` of their edits is
+    True.
 
     Args:
         X: The features, as for `evaluate`. Similarities of pairs alone give no odds, so that no item moves.

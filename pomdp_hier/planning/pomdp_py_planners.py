@@ -44,7 +44,7 @@ class POUCT:
 
     At a node, a run takes the action of the greatest ``q + c sqrt(ln(N + 1) / n)``; below the tree, actions are random.
     With the number of runs, the values converge to the optimal values of ``depth`` actions. Until then they are means
-    over exploration and random actions, far below: compare actions by them, not policies.
+    over exploration and random actions, and far lower. They rank actions, but are not values of the policy.
 
     How much planning a comparison needs, measured at depth 10 over 8 seeds (benchmarks, pouct). 200 runs find an
     optimal action at the start of tiger, crying_baby and corridor. In tiger, 5,000 runs still listen once more than is

@@ -225,11 +225,11 @@ class Belief(pomdp_py.GenerativeDistribution):
         return sampled_outcome(self._probabilities, random.random())
 
     def mpe(self) -> Any:
-        """Return the most probable state, the first of several."""
+        """Return the most probable state; the first if several tie."""
         return max(self._probabilities, key=self._probabilities.__getitem__)
 
     def argmax(self) -> Any:
-        """Return the most probable state, the first of several."""
+        """Return the most probable state; the first if several tie."""
         return self.mpe()
 
     def get_histogram(self) -> dict[Any, Number]:

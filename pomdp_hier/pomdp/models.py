@@ -120,7 +120,7 @@ class TransitionModel(pomdp_py.TransitionModel):
         return sampled_outcome(self.distribution(state, action), random.random())
 
     def argmax(self, state: Any, action: Any) -> Any:
-        """Return the most probable next state, the first of several."""
+        """Return the most probable next state; the first if several tie."""
         return _most_probable(self.distribution(state, action))
 
 
@@ -148,7 +148,7 @@ class ObservationModel(pomdp_py.ObservationModel):
         return sampled_outcome(self.distribution(next_state, action), random.random())
 
     def argmax(self, next_state: Any, action: Any) -> Any:
-        """Return the most probable observation, the first of several."""
+        """Return the most probable observation; the first if several tie."""
         return _most_probable(self.distribution(next_state, action))
 
     @property
@@ -187,7 +187,7 @@ class RewardModel(pomdp_py.RewardModel):
         return self.of_step(state, action, next_state)
 
     def of_step(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
-        """Return the reward of the step, which may depend on some of the four arguments only."""
+        """Return the reward of the step, by the arguments that `reward` takes."""
         return self.reward(*(state, action, next_state, observation)[: _count("reward", self.reward)])
 
     @property

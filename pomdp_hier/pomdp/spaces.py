@@ -17,9 +17,9 @@ from pomdp_hier.errors import ModelError
 class State(pomdp_py.State):
     """A state, compared by identity unless a subclass, such as a frozen dataclass, compares its fields.
 
-    States, actions and observations can be any hashable values, such as strings, integers and tuples. These three
-    classes serve for fields and names, and for objects that are passed to pomdp-py directly. pomdp-py's ``__ne__``
-    would make two objects of different types neither equal nor unequal.
+    States, actions and observations can be any hashable values, such as strings, integers and tuples. Derive from these
+    three classes to give a state fields, or to pass it to pomdp-py directly. They correct a fault of pomdp-py's
+    ``__ne__``, by which two objects of different types are neither equal nor unequal.
 
     Example:
         >>> from dataclasses import dataclass

@@ -104,7 +104,8 @@ def draw_belief_simplex(
         ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: The beliefs are over fewer than two or more than three states, or the labels are not as many.
+        ParameterError: The beliefs are over fewer than two or more than three states, or there is not one label per
+            belief.
         ModelError: An element is not a belief.
         MissingExtraError: Matplotlib is not installed.
 
@@ -311,7 +312,7 @@ def draw_backups(
     """Draw the alpha vectors over a line of beliefs, one panel per backup.
 
     Args:
-        plan: What `value_iteration` returned.
+        plan: The result of `value_iteration`.
         steps: The numbers of steps to go, a panel each; by default the first six backups.
         between: The two beliefs at the ends of the line; by default the two states of a problem with two.
 

@@ -264,7 +264,7 @@ def draw_bounds(solution: Solution, *, ax: "Axes | None" = None) -> "Axes":
     """Draw both bounds over CPU seconds, on a logarithmic scale.
 
     Args:
-        solution: What `solve` returned.
+        solution: The result of `solve`.
         ax: Where to draw; a new figure by default.
 
     Raises:

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = None) -> "Axes":
     """Draw one row per policy: its value, its confidence interval, and bounds on the optimum, or the MDP value.
 
-    Filled marks differ from the baseline; hollow ones do not, or inconclusively. A band shows the certified bounds on
-    the optimal value, where the comparison has them.
+    Filled marks are the baseline, and policies that differ from it; a hollow mark is inconclusive. A band shows the
+    certified bounds on the optimal value, if the comparison has them.
 
     Args:
-        comparison: What `compare_policies` returned.
+        comparison: The result of `compare_policies`.
         ax: Where to draw; a new figure by default.
 
     Raises:
@@ -93,7 +93,7 @@ def draw_experiment(experiment: Experiment) -> "list[Axes]":
     """Draw the policies on each problem, one panel per problem, as `draw_policy_comparison` does.
 
     Args:
-        experiment: What `run_experiment` returned.
+        experiment: The result of `run_experiment`.
 
     Returns:
         The axes, one per problem, all of one figure: ``draw_experiment(result)[0].figure.savefig("policies.pdf")``.

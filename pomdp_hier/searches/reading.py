@@ -256,9 +256,7 @@ def _by_step(table: Table, rows: list[int], step_at: int) -> list[int]:
     try:
         order = sorted(range(len(rows)), key=steps.__getitem__)
     except TypeError:
-        raise ReaderError(
-            f"row {rows[0] + 1}: got steps {listed(cells)}; expected all numbers or all times. Correct them."
-        ) from None
+        raise ReaderError(f"row {rows[0] + 1}: got steps {listed(cells)}; expected all numbers or all times.") from None
     for one, other in pairwise(order):
         if steps[one] == steps[other]:
             raise ReaderError(
@@ -382,7 +380,7 @@ class _Joined:
         if self.nodes and all(node == OUTSIDE for node in self.nodes):
             some = listed(dict.fromkeys(map(str, [*self.outside, *self.ambiguous])))
             raise ReaderError(
-                f"node: got {some}, none of them in the tree; expected ids or paths of nodes, such as "
+                f"node: got {some}, and no node of the tree; expected ids or paths of nodes, such as "
                 f"{listed([label_text(tree.item_labels[0]), _shown(tree)])}. Name the right column with ",
                 Setting("columns"),
                 ".",
@@ -441,8 +439,8 @@ def _with_links(searches: Searches, nodes: Callable[[Any, int], int], links: Any
             ends.append((pair[0], pair[1]))
     if not ends:
         raise ReaderError(
-            f"links: got {_examples(missing) if missing else 'none'}, none of them between nodes of the tree; expected "
-            "pairs of ids or paths. Correct them."
+            f"links: got {_examples(missing) if missing else 'none'}, and none between nodes of the tree; expected "
+            "pairs of ids or paths."
         )
     pairs: Ints = np.unique(np.array(ends, dtype=np.int64), axis=0)
     notes = searches.notes

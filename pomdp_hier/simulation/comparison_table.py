@@ -139,7 +139,7 @@ class PolicyComparison:
 
     @property
     def best(self) -> ComparisonRow:
-        """The row of the greatest value, the first of several."""
+        """The first row with the greatest value."""
         return max(self.rows, key=lambda row: row.value)
 
     def _cells(self) -> list[list[str]]:

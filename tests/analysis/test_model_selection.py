@@ -61,7 +61,7 @@ def test_models_of_other_kinds():
 def test_what_cannot_be_scored():
     X, _ = clean_case()
     model = AgglomerativeClustering(n_clusters=9).fit(X)
-    with pytest.raises(ParameterError, match=r"X: got 10 rows; expected 45.*cv=\[\(rows, rows\)\]"):
+    with pytest.raises(ParameterError, match=r"X: got 10 rows.*45"):
         hqs_scorer()(model, X[:10])
     with pytest.raises(ParameterError, match="estimator: got HDBSCAN without a tree"):
         hqs_scorer()(HDBSCAN(min_cluster_size=4, copy=True).fit(X), X)

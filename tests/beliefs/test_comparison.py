@@ -225,7 +225,7 @@ def test_a_negative_tolerance_and_a_missing_problem_are_refused():
     bayes = BayesUpdater(tiger())
     with pytest.raises(ParameterError, match=r"tolerance: got -1e-09"):
         compare_updaters(bayes, bayes, tiger(), depth=1, tolerance=-1e-9)
-    with pytest.raises(ModelError, match=r"compare_updaters, third argument: .* expected a POMDP"):
+    with pytest.raises(ModelError, match=r"compare_updaters, third argument"):
         compare_updaters(bayes, bayes, bayes, depth=1, tolerance=1e-9)
 
 

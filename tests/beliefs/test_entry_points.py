@@ -163,7 +163,7 @@ ACTION_DOORS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("door", ACTION_DOORS)
 @pytest.mark.parametrize("wrong", ["opne-left", ["listen"]])
 def test_an_action_that_is_not_the_problems_is_refused_at_every_door(door: str, wrong: Any) -> None:
-    with pytest.raises(PomdpHierError, match=r"^(action|policy)|not legal|expected one of the problem's 3 actions"):
+    with pytest.raises(PomdpHierError, match=r"^(action|policy)|not legal|3 actions"):
         ACTION_DOORS[door](wrong)
 
 

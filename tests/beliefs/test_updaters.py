@@ -91,7 +91,7 @@ def test_what_is_in_none_of_the_branches_is_impossible():
     silent = type("Silent", (), {"branches": lambda self, b, a: []})()
     updater = as_updater(silent, PROBLEM)
     assert updater.evidence(PROBLEM.initial_belief, "listen", "hear-left") == 0
-    with pytest.raises(ImpossibleObservationError, match="got 'hear-left', which has probability 0"):
+    with pytest.raises(ImpossibleObservationError, match="got 'hear-left'"):
         updater.update(PROBLEM.initial_belief, "listen", "hear-left")
 
 

@@ -124,7 +124,7 @@ def test_a_report_takes_searches_of_its_tree_alone():
     for options in ({"searches": shown}, {"delta_fit": fit}):
         with pytest.raises(ParameterError, match="searches: got those of Hierarchy"):
             write_report(diagnose(X, other), **options)
-    with pytest.raises(ParameterError, match="searches: got a Searches; expected the result of predicted_and_observed"):
+    with pytest.raises(ParameterError, match="searches: got a Searches"):
         write_report(diagnose(X, tree), searches=read)
     with pytest.raises(ParameterError, match="delta_fit: got a float"):
         write_report(diagnose(X, tree), delta_fit=0.1)

@@ -93,7 +93,7 @@ def test_what_cannot_be_used_is_refused(case):
         with pytest.raises(FeatureError, match=words):
             evaluate_distributed(features, tree, **options)
     np.savez(folder / "p10.npz", X[5:6].toarray())
-    with pytest.raises(FeatureError, match=r"p10\.npz: got a dense array; expected a sparse one"):
+    with pytest.raises(FeatureError, match=r"p10\.npz: got a dense array"):
         evaluate_distributed(folder, tree)
     sp.save_npz(folder / "p10.npz", X[5:6, 1:])
     with pytest.raises(FeatureError, match=r"p10\.npz: got 8 columns; expected 9"):

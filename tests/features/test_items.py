@@ -74,14 +74,14 @@ def test_ids_that_fit_in_part_are_refused_with_their_types():
         index = [NAMES[0] if row == at else f"other {row}" for row in range(6)]
         with pytest.raises(FeatureError, match="5 items without a feature row"):
             item_features(pd.DataFrame(X, index=index), TREE)
-    with pytest.raises(FeatureError, match=r"the rows' ids are float, the items' str"):
+    with pytest.raises(FeatureError, match=r"float, the items' str"):
         item_features(FeatureTable(X, tuple(float(row) for row in range(6))), TREE)
     with pytest.raises(FeatureError, match="several columns 'id'"):
         item_features(pd.DataFrame(np.zeros((6, 2)), columns=["id", "id"]), TREE)
 
 
 def test_warning_for_an_index_without_items():
-    with pytest.warns(DataWarning, match=r"names none of the tree's items .*row k is taken for the k-th item"):
+    with pytest.warns(DataWarning, match=r"names none of the tree's items"):
         found = item_features(pd.DataFrame(X, index=list("abcdef")), TREE)
     np.testing.assert_array_equal(found.table, X)
 
@@ -103,10 +103,10 @@ def test_a_tree_in_the_place_of_features_is_refused():
 def test_prepared_features_are_not_prepared_again():
     prepared = item_features(X, TREE)
     assert item_features(prepared, PLAIN) is prepared
-    with pytest.raises(ParameterError, match="X: got features prepared for another similarity"):
+    with pytest.raises(ParameterError, match="X: got features prepared"):
         item_features(prepared, TREE, "precomputed")
 
 
 def test_rows_of_zeros_are_named():
-    with pytest.warns(DataWarning, match=r"1 row\(s\) of zeros have cosine 0 to everything: 'parka'"):
+    with pytest.warns(DataWarning, match=r"zeros.*'parka'"):
         hqs_score(np.where(np.arange(6)[:, None] == 2, 0.0, X), TREE)

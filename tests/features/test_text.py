@@ -71,7 +71,7 @@ def test_columns_of_a_csv_file(tmp_path):
     both = load_features(path, text=["title", "words"], tfidf={"max_ngram": 2})
     assert {"new", "boots new"} <= set(both.columns)
     assert load_features(path, text="title", id_column="words").ids == ("new", "")
-    with pytest.raises(FeatureError, match="no column 'name'; expected one of price, id, title, words"):
+    with pytest.raises(FeatureError, match=r"no column 'name'.*price, id, title"):
         load_features(path, text="name")
     with pytest.raises(ParameterError, match="text, embedding: got both"):
         load_features(path, text="title", embedding="words")
@@ -88,5 +88,5 @@ def test_errors_in_tables_of_text(tmp_path, content):
 
 def test_an_archive_has_no_text(tmp_path):
     np.savez(tmp_path / "x.npz", X=np.eye(2))
-    with pytest.raises(FeatureError, match="expected delimited text or text in Parquet"):
+    with pytest.raises(FeatureError, match="delimited text"):
         load_features(tmp_path / "x.npz", text="title")

@@ -224,7 +224,7 @@ def test_an_iterator_without_end_ends_in_an_own_error(form, made, monkeypatch):
             getattr(Hierarchy, f"from_{form}")(source)
     with contextlib.suppress(PomdpHierError):  # or an iterator is an id like any other object
         getattr(Hierarchy, f"from_{form}")([("r", made())])
-    with pytest.raises(PomdpHierError, match="has given 3,000 values and goes on; expected a list"):
+    with pytest.raises(PomdpHierError, match="3,000 values"):
         Hierarchy.from_edges([(4, 0), (4, 1)], items=made())
     with pytest.raises(PomdpHierError, match="the children of a node: got"):
         Hierarchy.from_nodes("r", children=lambda node: made())
@@ -253,7 +253,7 @@ def test_an_iterator_for_which_there_is_no_memory_ends_in_an_own_error():
         yield from range(5)
         raise MemoryError
 
-    with pytest.raises(PomdpHierError, match="that has given 0 values and goes on"):
+    with pytest.raises(PomdpHierError, match=" 0 values"):
         Hierarchy.from_edges(values())
 
 

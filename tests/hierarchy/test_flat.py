@@ -187,7 +187,7 @@ def test_what_is_no_tree_is_refused_by_name(parent: list[int], labels: list[str]
 
 @pytest.mark.parametrize("parent", ["abc", [[1]], [2.0, 2.0, -1.0], 7])
 def test_parents_are_whole_numbers(parent: object) -> None:
-    with pytest.raises(HierarchyError, match="expected a list or array of node numbers"):
+    with pytest.raises(HierarchyError, match="expected a list or array"):
         Hierarchy(parent, 2)  # type: ignore[arg-type]
 
 
@@ -272,7 +272,7 @@ def test_labels_look_nodes_up() -> None:
 def test_rows_join_features_by_id() -> None:
     tree = Hierarchy.from_edges([("r", "a"), ("r", "b"), ("r", "c")])
     assert tree.rows(["c", "a", "b"]).tolist() == [1, 2, 0]
-    with pytest.raises(HierarchyError, match=r"items without a row: 'b', 'c'; rows without an item: 'x'; .*'a'"):
+    with pytest.raises(HierarchyError, match=r"'b', 'c'; .*'x'; .*'a'"):
         tree.rows(["a", "x", "a"])
 
 

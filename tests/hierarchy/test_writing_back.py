@@ -182,7 +182,7 @@ def test_more_levels_than_the_table_has_are_refused():
 def test_newick_is_canonical_and_needs_one_name_per_item():
     tree = Hierarchy.from_newick("((salt:0.10,oat:2)milk:1[a],(mint:3)tea)all:0;")
     assert write(moved(tree, "salt", "tea"), "(a,b);", "newick") == "((oat)milk,(salt,mint)tea)all;\n"
-    with pytest.raises(HierarchyError, match=r"one distinct name per item in Newick. Write .json"):
+    with pytest.raises(HierarchyError, match=r"distinct name per item"):
         write(Hierarchy.from_edges([("r", "a"), ("r", "b"), ("a", "x"), ("b", "x")], on_multiple_parents="duplicate"),
               "(a,b);", "newick")  # fmt: skip
 
@@ -191,7 +191,7 @@ def test_what_paths_cannot_hold_is_refused():
     text = "sku,path\na,Food > Tea\nb,Toys > Tea\nc,Toys > Cars\nd,Food > Salt\n"
     tree = Hierarchy.from_paths(text)
     both = changed(tree, lambda draft: draft.moved(tree.node(("Food", "Tea")), tree.node(("Toys",))))
-    with pytest.raises(HierarchyError, match="got two categories with the path 'Toys / Tea'"):
+    with pytest.raises(HierarchyError, match=r"got two .*'Toys / Tea'"):
         write(both, text, "paths")
     with pytest.raises(HierarchyError, match="got item 'a' below no category"):
         write(changed(tree, lambda draft: draft.moved(0, tree.root)), text, "paths")

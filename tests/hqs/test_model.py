@@ -244,7 +244,7 @@ def test_an_eta_that_is_no_probability_is_refused(eta):
 
 def test_a_label_in_the_place_of_an_item_and_features_in_that_of_the_tree_are_refused():
     tree = SHOP.hierarchies["A"]
-    with pytest.raises(ParameterError, match=r"item: got 'boots'; expected 0 to 11. hierarchy.node\(label\)"):
+    with pytest.raises(ParameterError, match=r"item: got 'boots'.*11"):
         search_problem(SHOP.similarity, tree, "boots", similarity="precomputed")
     with pytest.raises(ParameterError, match="X: got a Hierarchy"):
         search_problem(tree, SHOP.similarity, 0)

@@ -199,7 +199,7 @@ def test_fixed_level_stops_there_or_at_a_leaf(level):
 
 @pytest.mark.parametrize("policy", [AlgorithmOne(), OptimalSearch()])
 def test_a_problem_that_is_no_search_is_refused(policy):
-    with pytest.raises(ModelError, match=r"state: got 'tiger-left'; expected a SearchState"):
+    with pytest.raises(ModelError, match=r"state: got 'tiger-left'"):
         policy.decide(tiger())
 
 
@@ -259,5 +259,5 @@ def test_a_policy_decides_at_the_belief_that_it_is_given(policy):
 
 def test_a_rule_that_is_a_bare_function_is_pointed_to_descend():
     tree = Hierarchy.from_children([[0], [1], [2, 3]], 2)
-    with pytest.raises(ParameterError, match=r"an object with the method descend\(eta, sizes, rewards, level\)"):
+    with pytest.raises(ParameterError, match=r"descend\(eta, sizes, rewards, level\)"):
         evaluate([[1.0, 0.0], [0.0, 1.0]], tree, policy=lambda eta, sizes, rewards, level: eta.max(axis=1) > 0.5)

@@ -66,7 +66,7 @@ def test_a_calibration():
     X, tree = clean_case()
     with pytest.raises(ParameterError, match=re.escape("bounds: got (3, 2); expected two positive numbers")):
         calibrate_delta(X, tree, bounds=(3, 2))
-    with pytest.warns(DataWarning, match="'tree' is at the lower bound, 0.0001"):
+    with pytest.warns(DataWarning, match=r"'tree' .* 0.0001"):
         evaluate(np.repeat(np.eye(2), 2, axis=0), TREE, delta="calibrated")
 
 
@@ -130,11 +130,11 @@ def test_trees_of_other_items():
     one, other = (
         Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4, labels=list(labels)) for labels in ("pqrs", "qprs")
     )
-    with pytest.raises(ParameterError, match="'p' as item 0 of tree 'one', and 'q' of tree 'other'"):
+    with pytest.raises(ParameterError, match=r"'p' .* item 0 .*'one', .*'q' .*'other'"):
         as_trees({"none": TREE, "one": one, "other": other})
     assert set(as_trees({"one": one, "none": TREE})) == {"one", "none"}
     apart = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4, labels=list("tuvw"))
-    with pytest.raises(ParameterError, match=r"in tree 'one' alone and .* in tree 'apart' alone"):
+    with pytest.raises(ParameterError, match=r"'one' alone.*'apart' alone"):
         as_trees({"one": one, "apart": apart})
 
 

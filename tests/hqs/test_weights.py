@@ -188,7 +188,7 @@ def test_lost_items_are_in_the_order_of_weight_times_loss():
     for move in moves:
         gain = hqs_score(X, apply_moves(TREE, [move]), sample_weight=weights, **DELTA) - found.result.score
         assert move.gain == pytest.approx(gain, abs=1e-12)
-    with pytest.raises(ParameterError, match=r"^sample_weight: got None; expected the weights of the result"):
+    with pytest.raises(ParameterError, match=r"^sample_weight: got None"):
         suggest_moves(X, found, **DELTA)
 
 
@@ -416,7 +416,7 @@ def test_a_scorer_of_scikit_learn_takes_weights_once():
     expected = hqs_score(X, TREE, sample_weight=COUNTS, **DELTA)
     assert hqs_scorer(sample_weight=COUNTS, **DELTA)(Fitted(), X) == expected
     assert hqs_scorer(**DELTA)(Fitted(), X, sample_weight=COUNTS) == expected
-    with pytest.raises(ParameterError, match=r"^sample_weight: got weights here and in hqs_scorer"):
+    with pytest.raises(ParameterError, match=r"^sample_weight: got weights here"):
         hqs_scorer(sample_weight=COUNTS, **DELTA)(Fitted(), X, sample_weight=COUNTS)
 
 

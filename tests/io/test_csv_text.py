@@ -83,5 +83,5 @@ def test_any_exception_of_the_csv_reader_is_an_error_of_the_package(monkeypatch)
             raise OverflowError("too many quotes")
 
     monkeypatch.setattr(csv, "reader", Broken)
-    with pytest.raises(ReaderError, match=r"t\.csv, line 3: cannot be decoded \(too many quotes\); expected a table"):
+    with pytest.raises(ReaderError, match=r"t\.csv, line 3: .*too many quotes"):
         list(open_csv("a,b\n1,2\n", ReaderError, name="t.csv").rows)

@@ -71,7 +71,7 @@ def test_features_from_a_sheet(tmp_path):
     assert np.array_equal(found.matrix, np.array([row[1:] for row in FEATURES[1:]]))
     weighted = load_features(tmp_path / "x.xlsx", weight_column="y")
     assert weighted.weights.tolist() == [0, 0, 1, 2.25]
-    with pytest.raises(FeatureError, match="got an Excel or OpenDocument workbook"):
+    with pytest.raises(FeatureError, match=r"got an Excel .*workbook"):
         load_features(io.BytesIO(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"))
 
 
@@ -154,7 +154,7 @@ def test_files_that_are_not_workbooks(tmp_path, content, message):
 
 def test_an_unknown_sheet_names_the_others(tmp_path):
     save(tmp_path / "t.xlsx", tree=PARENTS, other=NAMES)
-    with pytest.raises(ReaderError, match="no sheet 'Tree'; expected one of 'tree', 'other'"):
+    with pytest.raises(ReaderError, match=r"no sheet 'Tree'.*'tree', 'other'"):
         Hierarchy.from_parents(f"{tmp_path}/t.xlsx#Tree")
 
 

@@ -129,7 +129,7 @@ class Bare(Misspelt):
 def test_an_action_that_is_none_earns_nothing(run):
     policies = (Misspelt(), MisspeltNowAndThen(), lambda belief: "opne-left", lambda belief: ["listen"])
     for policy in policies:
-        with pytest.raises(PomdpHierError, match=r"policy: got .* from .*; expected a legal action"):
+        with pytest.raises(PomdpHierError, match=r"policy: got .* from"):
             run(policy)
     with pytest.raises(PomdpHierError, match=r"got 'listen' from .*; expected a Decision"):
         run(Bare())
@@ -210,9 +210,9 @@ def test_an_mdp_value_of_any_kind_of_number_is_taken():
 
 
 def test_more_steps_than_a_solution_holds_and_unknown_observations_are_named():
-    with pytest.raises(PomdpHierError, match="to_go: got 3; expected at most 2"):
+    with pytest.raises(PomdpHierError, match=r"to_go: got 3.*2"):
         POLICIES["FiniteHorizonSolution"].value(BELIEF, to_go=3)
-    with pytest.raises(PomdpHierError, match="to_go: got 3; expected at most 2"):
+    with pytest.raises(PomdpHierError, match=r"to_go: got 3.*2"):
         solve(tiger(), horizon=2).bounds(BELIEF, to_go=3)
     with pytest.raises(PomdpHierError, match="to_go: got 1; expected None"):
         solve(tiger(), precision=1.0).bounds(BELIEF, to_go=1)
@@ -230,14 +230,14 @@ def test_more_steps_than_a_solution_holds_and_unknown_observations_are_named():
 
 
 def test_callables_that_give_no_numbers_are_named():
-    with pytest.raises(PomdpHierError, match="leaf_value: got None from the callable; expected a number"):
+    with pytest.raises(PomdpHierError, match="leaf_value: got None from the callable"):
         RTBSS(1, lambda problem, belief: None).decide(tiger())
-    with pytest.raises(PomdpHierError, match="upper_bound: got 'high' for action 'listen'; expected a number"):
+    with pytest.raises(PomdpHierError, match="upper_bound: got 'high' for action 'listen'"):
         RTBSS(2, upper_bound=lambda problem, belief, action, depth: "high").decide(tiger())
     for tolerance in ("0", float("nan"), float("inf"), -1):
         with pytest.raises(PomdpHierError, match="tie_tolerance: "):
             RTBSS(1, tie_tolerance=tolerance)
-    with pytest.raises(PomdpHierError, match=r"merge_tolerance: got 1e-300; expected 0, or at least"):
+    with pytest.raises(PomdpHierError, match=r"merge_tolerance: got 1e-300"):
         RTBSS(1, merge_tolerance=1e-300)
 
 
@@ -251,7 +251,7 @@ class Rule:
 @pytest.mark.parametrize("run", [simulate, simulate_in_pomdp_py, policy_value])
 @pytest.mark.parametrize("rule", [lambda eta, sizes, rewards, level: eta > level, Rule(), Rule().descend])
 def test_a_stopping_rule_of_a_hierarchy_is_told_where_it_belongs(run, rule):
-    with pytest.raises(ParameterError, match=r"method descend\(eta, sizes, rewards, level\), which pomdp_hier"):
+    with pytest.raises(ParameterError, match=r"descend\(eta, sizes, rewards, level\)"):
         run(rule, tiger(), horizon=1)
     with pytest.raises(ParameterError, match=r"got \(a, b, c, d, e\); expected \(belief\) or (?!.*Note)"):
         run(lambda a, b, c, d, e: "listen", tiger(), horizon=1)

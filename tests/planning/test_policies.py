@@ -80,7 +80,7 @@ def test_threshold_takes_events_as_functions_and_passes_over_illegal_actions():
 def test_threshold_refuses_what_cannot_be():
     with pytest.raises(ParameterError, match=r"threshold 1\.5 of 'left'"):
         ThresholdPolicy([("left", 1.5, "open-right")], otherwise="listen")
-    with pytest.raises(PlanningError, match="otherwise: got 'wait'; expected a legal action: 'listen'"):
+    with pytest.raises(PlanningError, match="otherwise: got 'wait'"):
         ThresholdPolicy([], otherwise="wait").decide(tiger())
 
 
@@ -163,15 +163,15 @@ def test_functions_of_one_two_and_three_arguments():
 
 
 def test_what_is_no_policy_is_refused():
-    with pytest.raises(ParameterError, match=r"^policy: got the class FirstAction; expected an instance"):
+    with pytest.raises(ParameterError, match=r"^policy: got the class FirstAction"):
         as_policy(FirstAction)
-    with pytest.raises(ParameterError, match=r"^policy: got 'one-step'; expected a function or an object with decide"):
+    with pytest.raises(ParameterError, match=r"^policy: got 'one-step'"):
         as_policy("one-step")
     with pytest.raises(ParameterError, match=r"got \(\); expected \(belief\)"):
         FunctionPolicy(lambda: "listen")
     with pytest.raises(
         PlanningError,
-        match=r"policy: got 'sleep' from .*; expected a legal action: 'listen', 'open-left', 'open-right'",
+        match=r"policy: got 'sleep' from",
     ):
         as_policy(lambda belief: "sleep").decide(tiger())
     with pytest.raises(PlanningError, match="terminal"):
@@ -189,9 +189,7 @@ def test_a_decide_without_the_observation_is_refused_before_it_is_called():
 
 
 def test_rules_that_are_no_triples_and_a_problem_in_the_place_of_a_policy_are_refused():
-    with pytest.raises(
-        ParameterError, match=r"rules: got 'heads'; expected triples \[\(event, threshold, action\), ...\]"
-    ):
+    with pytest.raises(ParameterError, match=r"rules: got 'heads'"):
         ThresholdPolicy("heads", 0.9)
     with pytest.raises(ParameterError, match="expected triples"):
         ThresholdPolicy([("heads", 0.9)], otherwise="look")
@@ -202,7 +200,7 @@ def test_rules_that_are_no_triples_and_a_problem_in_the_place_of_a_policy_are_re
         initial_belief={"here": 1},
         legal_actions=["wait"],
     )
-    with pytest.raises(ParameterError, match=r"^policy: got .*Pass the policy before the problem"):
+    with pytest.raises(ParameterError, match=r"^policy: got .*the policy before"):
         as_policy(problem)
     assert FirstAction().decide(problem, {"here": 1.0}).action == "wait"
 

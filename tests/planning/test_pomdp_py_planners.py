@@ -334,5 +334,5 @@ def test_what_is_observed_may_depend_on_the_state_that_was_left(planner: type[PO
 def test_an_exploration_of_0_is_a_number_like_others() -> None:
     assert POUCT(exploration=0).exploration == 0
     assert POUCT(exploration=0.5).exploration == 0.5
-    with pytest.raises(ParameterError, match=r"exploration: got -0.5; expected a finite number of at least 0"):
+    with pytest.raises(ParameterError, match=r"exploration: got -0.5"):
         POUCT(exploration=-0.5)

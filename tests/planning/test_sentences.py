@@ -35,18 +35,14 @@ def test_a_controller():
         FiniteStateController(tiger(), np.array([0]), at_once)
     with pytest.raises(ModelError, match=re.escape("[N, 2], and a start below N")):
         FiniteStateController(tiger(), np.array([0]), at_once)
-    with pytest.raises(
-        ModelError, match="controller: got actions up to 7, successors up to 0; expected actions from 0 to 2"
-    ):
+    with pytest.raises(ModelError, match=r"controller: got actions up to 7, successors up to 0.*2"):
         FiniteStateController(tiger(), np.array([0, 7]), positions)
     long = FiniteStateController(cheese_maze(), np.zeros(300, dtype=int), np.zeros((300, 7), dtype=int))
-    with pytest.raises(PlanningError, match="controller: got 300 nodes times 11 states; expected at most 3,000"):
+    with pytest.raises(PlanningError, match=r"controller: got 300 nodes times 11 states.*3,000"):
         _ = long.exact_values
     with pytest.raises(ParameterError, match=r"^limit: got 0"):
         long.to_text(limit=0)
-    with pytest.raises(
-        ModelError, match="vectors: got 3 states and actions up to 4; expected the problem's 2 states and 3"
-    ):
+    with pytest.raises(ModelError, match=r"vectors: got 3 states and actions up to 4.*2"):
         AlphaVectorPolicy(np.zeros((1, 3)), np.array([4])).decide(tiger())
 
 
@@ -78,15 +74,15 @@ def test_a_policy_file(tmp_path, ending, text, words):
 
 def test_a_graph_that_starts_nowhere(tmp_path):
     (tmp_path / "graph.pg").write_text("0 1 0 0\n1 1 0 0\n")
-    with pytest.raises(PolicyFileError, match="got start=5; expected one of its 2 nodes: 0, 1"):
+    with pytest.raises(PolicyFileError, match=r"got start=5.*2"):
         read_policy(tmp_path / "graph.pg", tiger(), start=5)
 
 
 def test_alpha_vectors(monkeypatch):
     solution = value_iteration(tiger(), 2)
-    with pytest.raises(ParameterError, match="to_go: got 4; expected at most 2"):
+    with pytest.raises(ParameterError, match=r"to_go: got 4.*2"):
         solution.value({"tiger-left": 1}, to_go=4)
-    with pytest.raises(PlanningError, match="max_vectors: got 15; expected at least 32"):
+    with pytest.raises(PlanningError, match=r"max_vectors: got 15.*32"):
         value_iteration(random_problem(0, observations=3), 3, max_vectors=15)
     monkeypatch.setattr(alpha_vectors, "_MOST_PIVOTS", 0)
     monkeypatch.setattr("scipy.optimize.linprog", lambda *_, **__: SimpleNamespace(status=4, message="lost"))
@@ -111,11 +107,9 @@ def test_what_a_solution_does_not_know():
         actions=["go", "stay"],
     )
     solution = solve(seen, precision=1e-2)
-    with pytest.raises(ModelError, match="observation: got 'loud'; expected one of 'here', 'there'"):
+    with pytest.raises(ModelError, match="observation: got 'loud'"):
         solution.bounds({"here": 1}, observation="loud")
-    with pytest.raises(
-        ModelError, match="belief: got the state 'there' after the observation None; expected one that is"
-    ):
+    with pytest.raises(ModelError, match="belief: got the state 'there' after the observation None"):
         solution.bounds({"there": 1})
     apart = POMDP(
         transition=lambda s, a: {"left": 0.5, "right": 0.5},
@@ -145,9 +139,7 @@ def test_values_that_do_not_settle():
     leaky = POMDP.from_arrays(
         T=[[[0.5, 0.50625], [0, 1.0]]], Z=[[[1], [1]]], R=[[1, 1]], discount=0.9999, tolerance=0.01
     )
-    with pytest.raises(
-        ModelError, match=r"discount: got 0.9999 with rows that sum to 1.00625; expected .* a discount below 0.9937"
-    ):
+    with pytest.raises(ModelError, match=r"discount: got 0.9999 with rows that sum to 1.00625.*0\.9937"):
         solve(leaky)
 
 
@@ -157,9 +149,7 @@ def test_planners_by_their_settings():
     )
     with pytest.raises(PlanningError, match=re.escape("simulations: got 2 for 3 legal actions; expected at least 4")):
         POUCT(depth=3, simulations=2).decide(tiger())
-    with pytest.raises(
-        PlanningError, match=r"^upper_bound: got 1 for action 'a' with 5 actions to go; expected at least its value 2"
-    ):
+    with pytest.raises(PlanningError, match=r"^upper_bound: got 1 for action 'a' with 5 actions to go.*2"):
         check_bound(2, 1, "a", 5)
     with pytest.raises(ModelError, match=re.escape("vectors: got shape (1, 2) with 3 actions; expected [K, S]")):
         AlphaVectorPolicy(np.zeros((1, 2)), np.zeros(3, dtype=int))

@@ -153,7 +153,7 @@ def test_exact_numbers_have_no_tolerance_and_a_moderate_length() -> None:
     with pytest.raises(PomdpFileError, match=r"<text>:8:1: .*tolerance 0"):
         read_pomdp(text, exact=True)
     for number in ("0e99999999", "1e-99999999", "0." + "1" * 5000):
-        with pytest.raises(PomdpFileError, match=r"<text>:8:19: got '.*'; expected a number of moderate length"):
+        with pytest.raises(PomdpFileError, match=r"<text>:8:19: got '.*'"):
             read_pomdp(f"{PREAMBLE}{REST}R: go : a : b : x {number}\n", exact=True)
 
 

@@ -90,7 +90,7 @@ def test_the_agent_updates_by_bayes_rule() -> None:
     agent.update(BridgedAction("listen"), BridgedObservation("hear-left"))
     assert agent.belief["tiger-left"] == pytest.approx(0.85**2 / (0.85**2 + 0.15**2), abs=1e-15)
     assert agent.history == (("listen", "hear-left"),) * 2
-    with pytest.raises(ImpossibleObservationError, match="got 'growl', which has probability 0 after action 'listen'"):
+    with pytest.raises(ImpossibleObservationError, match="got 'growl'"):
         agent.update("listen", "growl")
     assert len(agent.history) == 2
 

@@ -94,7 +94,7 @@ def test_legal_by_state():
 
 def test_no_legal_action_is_an_error():
     problem = corridor(legal_actions=lambda s: ["forward"] if s == 0 else ["back"])
-    with pytest.raises(ModelError, match="no action that is legal in all 2 states"):
+    with pytest.raises(ModelError, match="all 2 states"):
         problem.actions()
 
 
@@ -283,9 +283,9 @@ def test_iterators_without_end_are_refused_and_those_that_end_are_read(monkeypat
     given = {"transition": lambda s, a: s, "observation": lambda s, a: s, "reward": lambda s, a: 0, "discount": 0.9}
     start = {"a": 1}
     for name in ("legal_actions", "states", "actions", "observations", "terminal"):
-        with pytest.raises(ModelError, match=f"{name}: got a count that has given 3,000 values and goes on"):
+        with pytest.raises(ModelError, match=rf"{name}: got a count.*3,000"):
             POMDP(**{**given, "initial_belief": start, "legal_actions": ["x"], name: itertools.count()})
-    with pytest.raises(ModelError, match="belief: got a generator that has given 3,000"):
+    with pytest.raises(ModelError, match=r"belief: got a generator.*3,000"):
         Belief((state, 0.5) for state in itertools.count())
     for endless in (itertools.count(), itertools.repeat([[1.0]])):
         with pytest.raises(ModelError, match="3,000 values and goes on"):

@@ -118,7 +118,7 @@ def test_a_belief():
     many = Belief.uniform(range(8))
     assert repr(many).endswith(" 5: 0.125, ... 2 more})")
     assert str(many).endswith(" 5: 0.125, ... 2 more}")
-    with pytest.raises(ModelError, match="belief: got -2 as the weight of state 'a'"):
+    with pytest.raises(ModelError, match=r"belief: got -2 .*'a'"):
         Belief.normalized({"a": -2, "b": 3})
 
 
@@ -162,7 +162,7 @@ def test_faults():
 
 
 def test_files():
-    with pytest.raises(PomdpFileError, match=r"^<stream>:1:1: got .* with NUL in it; expected a .pomdp file"):
+    with pytest.raises(PomdpFileError, match=r"^<stream>:1:1: got .* with NUL in it"):
         read_pomdp(io.BytesIO(b"\0\1\0\1"))
     sympy = pytest.importorskip("sympy")
     with pytest.raises(ModelError, match=r"^R: 0 : here: the reward: got r"):

@@ -265,7 +265,7 @@ def given(**changes):
 def test_a_function_that_cannot_be_pickled_is_named(argument):
     value = (lambda s: []) if argument in ("terminal", "legal_actions") else lambda s, a: s
     problem = given(**{argument: value})
-    with pytest.raises(ModelError, match=rf"^{argument}: got .*<lambda>, which cannot be pickled"):
+    with pytest.raises(ModelError, match=rf"^{argument}: got .*<lambda>"):
         pickle.dumps(problem)
     assert copy.deepcopy(problem).initial_belief == problem.initial_belief
     assert pickle.loads(pickle.dumps(given())).expected_reward("here", "go") == 1  # as advised: def, at the top
@@ -276,7 +276,7 @@ def test_a_class_that_cannot_be_pickled_is_named():
         def distribution(self, state, action):
             return {state: 1}
 
-    with pytest.raises(ModelError, match=r"^transition: got .*Local, which cannot be pickled"):
+    with pytest.raises(ModelError, match=r"^transition: got .*Local"):
         pickle.dumps(given(transition=Local()))
 
 

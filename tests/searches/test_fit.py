@@ -175,12 +175,12 @@ def test_what_cannot_be_is_named(case, drawn, options, words):
 
 def test_searches_of_another_tree_or_without_choices_are_named(case, drawn):
     X, tree = case
-    with pytest.raises(ParameterError, match="searches: got a list; expected the result of read_searches"):
+    with pytest.raises(ParameterError, match="searches: got a list"):
         fit_delta(X, tree, [(0, 0, 0, 0)])
     flat = Hierarchy.from_children([list(range(45))], 45)
     with pytest.raises(ParameterError, match="searches: got those of Hierarchy"):
         fit_delta(X, flat, drawn[1])
-    with pytest.raises(ParameterError, match="searches: got no clicks; expected a choice"):
+    with pytest.raises(ParameterError, match="searches: got no clicks"):
         fit_delta(X, flat, read_searches([(0, 0, 0, 45)], flat))
     assert "searches" in inspect.signature(fit_delta).parameters
 

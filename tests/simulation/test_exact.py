@@ -225,7 +225,7 @@ def test_what_is_seen_at_the_end_need_not_be_in_the_agents_model():
 
 
 def test_something_else_than_a_problem_is_refused():
-    with pytest.raises(ModelError, match=r"policy_value, after the policy: .* expected a POMDP"):
+    with pytest.raises(ModelError, match=r"policy_value, after the policy"):
         policy_value(FirstAction(), {"here": 1}, horizon=1)
 
 
@@ -242,7 +242,7 @@ def test_endless_problems_are_cut_where_little_can_still_come():
     assert policy_value(lambda belief: "listen", problem, horizon=3).error == 0
     assert policy_value(lambda belief: "listen", problem, horizon=10**20).value == value.value
     assert policy_value(lambda belief: "listen", tiger(discount=1), horizon=30).value == -30
-    with pytest.raises(PlanningError, match=r"^horizon: got None at a discount of 1"):
+    with pytest.raises(PlanningError, match=r"^horizon: got None"):
         policy_value(lambda belief: "listen", tiger(discount=1))
 
 

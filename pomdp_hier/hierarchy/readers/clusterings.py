@@ -32,9 +32,7 @@ def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> T
     if rows.ndim != 2 or not 2 <= rows.shape[1] <= 4:
         raise ReaderError(f"linkage: got the shape {rows.shape}; expected [N - 1, 4], or 2 or 3 columns.")
     if np.isnan(rows).any():
-        raise ReaderError(
-            f"linkage: got NaN in row {np.flatnonzero(np.isnan(rows).any(axis=1))[0]}; expected numbers. Correct it."
-        )
+        raise ReaderError(f"linkage: got NaN in row {np.flatnonzero(np.isnan(rows).any(axis=1))[0]}; expected numbers.")
     n_items = rows.shape[0] + 1
     merged = _merged_nodes(rows[:, :2], n_items)
     notes = list[Note]()
@@ -82,16 +80,14 @@ def _merged_nodes(pairs: np.ndarray[tuple[int, ...], np.dtype[np.float64]], n_it
     """Return the two columns as integers: each an earlier node, each used once."""
     bad = np.flatnonzero((pairs != np.floor(pairs)).any(axis=1) | np.isinf(pairs).any(axis=1))
     if bad.size:
-        raise ReaderError(
-            f"linkage: got the nodes {pairs[bad[0]].tolist()} in row {bad[0]}; expected integers. Correct them."
-        )
+        raise ReaderError(f"linkage: got the nodes {pairs[bad[0]].tolist()} in row {bad[0]}; expected integers.")
     limit = n_items + np.arange(pairs.shape[0])[:, np.newaxis]
     bad = np.flatnonzero(((pairs < 0) | (pairs >= limit)).any(axis=1))
     if bad.size:
         row = int(bad[0])
         raise ReaderError(
             f"linkage: got the nodes {[int(node) for node in pairs[row]]} in row {row}; expected two of "
-            f"0..{n_items + row - 1}, the {n_items} items and the {row} merges above. Correct them."
+            f"0..{n_items + row - 1}, the {n_items} items and the {row} merges above."
         )
     merged = pairs.astype(np.int64)
     flat = merged.ravel()
@@ -327,4 +323,4 @@ def _topic(value: Any, row: int) -> int:
             raise ValueError
         return int(value)
     except (TypeError, ValueError, OverflowError):
-        raise ReaderError(f"row {row}: got the topic {brief(value)}; expected an integer. Correct it.") from None
+        raise ReaderError(f"row {row}: got the topic {brief(value)}; expected an integer.") from None

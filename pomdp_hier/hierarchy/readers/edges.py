@@ -52,14 +52,14 @@ def link_pairs(pairs: Iterable[object], where: str = "edge", start: int = 0) -> 
 
 def _as_pair(pair: object, place: int, where: str) -> Sequence[object]:
     if not is_row(pair):
-        raise ReaderError(f"{where} {place}: got {brief(pair)}; expected a pair (parent, child). Correct it.")
+        raise ReaderError(f"{where} {place}: got {brief(pair)}; expected a pair (parent, child).")
     return tuple(pair)  # type: ignore[arg-type]
 
 
 def _check_pair(pair: Sequence[object], place: int, where: str) -> None:
     """Raise an error if the pair is not two ids."""
     if len(pair) != 2:
-        raise ReaderError(f"{where} {place}: got {brief(pair)}; expected a pair (parent, child). Correct it.")
+        raise ReaderError(f"{where} {place}: got {brief(pair)}; expected a pair (parent, child).")
     if any(is_missing(name) for name in pair):
         raise ReaderError(
             f"{where} {place}: got {brief(pair)}; expected two ids. Add the missing id or remove the {where}."
@@ -67,7 +67,7 @@ def _check_pair(pair: Sequence[object], place: int, where: str) -> None:
     try:
         hash(tuple(pair))
     except TypeError:
-        raise ReaderError(f"{where} {place}: got {brief(pair)}; expected ids of text or numbers. Correct it.") from None
+        raise ReaderError(f"{where} {place}: got {brief(pair)}; expected ids of text or numbers.") from None
 
 
 def read_edges(
@@ -158,12 +158,12 @@ def read_parents(
     for row, cells in enumerate(table.rows, 1):
         node, above = (cell.strip() if isinstance(cell, str) else cell for cell in (cells[id_at], cells[parent_at]))
         if is_missing(node) or (isinstance(node, str) and not node):
-            raise ReaderError(f"row {row}: got no id, with the parent {brief(above)}; expected an id per row. Add it.")
+            raise ReaderError(f"row {row}: got no id, with the parent {brief(above)}; expected an id per row.")
         try:
             place = position.setdefault(node, len(position))
             above = no_parent.get(above, above)
         except TypeError:
-            raise ReaderError(f"row {row}: got {brief(cells)}; expected ids of text or numbers. Correct it.") from None
+            raise ReaderError(f"row {row}: got {brief(cells)}; expected ids of text or numbers.") from None
         if is_missing(above) or (isinstance(above, str) and not above):
             root_rows.setdefault(place, row)
         else:

@@ -286,8 +286,8 @@ def _item_nodes(ids: list[Hashable], has_child: Bools, join: Join) -> list[int]:
         missing = islice((item for item in map(name, range(join.n_items)) if item not in present), 5)
         raise HierarchyError(
             Argument("n_items"),
-            f": got {join.n_items}, for a tree of {counted(len(ids), 'node')} without items such as {listed(missing)}; "
-            "expected the number of items in the tree. Correct it.",
+            f": got {join.n_items}, which is more than the {counted(len(ids), 'node')} of the tree (no node is called "
+            f"{listed(missing)}); expected the number of its items.",
         )
     return _joined(ids, has_child, list(map(name, range(join.n_items))), join)
 

@@ -56,7 +56,7 @@ def read_children(
     if outside.size:
         raise HierarchyError(
             f"children[{above[outside[0]] - n_items}]: got {flat[outside[0]]}; expected a node of 0..{n_nodes - 1} "
-            f"({counted(n_items, 'item')} and {counted(lengths.size, 'list')}). Correct it."
+            f"({counted(n_items, 'item')} and {counted(lengths.size, 'list')})."
         )
     own = np.flatnonzero(flat == above)
     if own.size:

@@ -304,8 +304,8 @@ def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
         pairs = [pair for pair in zip(cells[one], cells[other], strict=True) if all(pair)]
         if nx.is_directed_acyclic_graph(nx.DiGraph(pairs)):
             raise ReaderError(
-                f"columns: got {brief(table.columns[one])} and {brief(table.columns[other])} with the same names, "
-                f"{listed(sorted(shared))}, as links have; expected paths. Read them as parents or edges, with ",
+                f"columns: got {brief(table.columns[one])} and {brief(table.columns[other])}, which share the names "
+                f"{listed(sorted(shared))}, as columns of links do; expected paths. Read them as links, with ",
                 Setting("parent"),
                 ", or name levels of paths with ",
                 Setting("levels"),
@@ -337,8 +337,8 @@ def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
         and any(len(held[at]) < sum(map(bool, cells[at])) for at in columns[1:])
     ):
         raise ReaderError(
-            f"columns: got another value per row in {brief(table.columns[first])}, as ids have; expected categories. "
-            "Name the ids with ",
+            f"columns: got distinct values in all rows of {brief(table.columns[first])}, which look like ids; expected "
+            "categories. Name the ids with ",
             Setting("item"),
             ", or the levels with ",
             Setting("levels"),

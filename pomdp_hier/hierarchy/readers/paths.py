@@ -113,7 +113,7 @@ def _tree_of_items(rows: PathRows, join: Join) -> TreeArrays:
     items = list(range(len(rows.paths))) if rows.items is None else rows.items
     for row, (path, item) in enumerate(zip(rows.paths, items, strict=True), 1):
         if is_missing(item) or (isinstance(item, str) and not item):
-            raise ReaderError(f"row {row}: got no item id, with the path {brief(path)}; expected one per row. Add it.")
+            raise ReaderError(f"row {row}: got no item id, with the path {brief(path)}; expected one per row.")
         try:
             categories.add_item(item, categories.place(path))
         except TypeError:

@@ -40,9 +40,7 @@ class Table:
         """
         if given is not None:
             if not isinstance(given, str) or given not in self.columns:
-                raise ParameterError(
-                    f"column: got {brief(given)}; expected one of {listed(self.columns, limit=10)}. Correct it."
-                )
+                raise ParameterError(f"column: got {brief(given)}; expected one of {listed(self.columns, limit=10)}.")
             return self.columns.index(given)
         names = self.names
         return next((names.index(name) for name in known if name in names), None)
@@ -99,9 +97,7 @@ def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = N
     if isinstance(source, Mapping):
         columns = {as_text("a column's name", name): list(column) for name, column in source.items() if is_row(column)}
         if len(columns) != len(source) or len({len(column) for column in columns.values()}) > 1:
-            raise ReaderError(
-                "source: got a dictionary of columns that are not lists of one length; expected lists. Correct them."
-            )
+            raise ReaderError("source: got a dictionary of columns that are not lists of one length; expected lists.")
         return Table(list(columns), list(zip(*columns.values(), strict=True)))
     source = dense("the table", source)
     if not isinstance(source, Iterable):

@@ -196,8 +196,8 @@ class AndOrTree(Nodes):
         """Return a new tree with all values computed again from rewards, probabilities and leaf values.
 
         Args:
-            leaf_value: The new value of a leaf belief; that of this tree by default. A pruned action does not compete,
-                as its bound was for the old values.
+            leaf_value: The new value of a leaf belief; that of this tree by default. Actions that were pruned stay
+                pruned, although their bounds were for the old values.
         """
         or_nodes, and_nodes = [copy(n) for n in self.or_nodes], [copy(n) for n in self.and_nodes]
         for node in reversed(or_nodes):  # outcomes stand after the node above them
@@ -288,9 +288,10 @@ class AndOrTree(Nodes):
         )
 
     def to_networkx(self) -> "nx.DiGraph":
-        """Return a directed graph with nodes ``("or", i)`` and ``("and", i)``, which have the fields of the records.
+        """Return a directed graph of networkx, with nodes ``("or", i)`` and ``("and", i)``.
 
-        Arcs to OR nodes have ``observation`` and ``probability``, arcs to AND nodes ``action`` and ``reward``.
+        Nodes have the fields of ``or_nodes`` and ``and_nodes``. Arcs to OR nodes have ``observation`` and
+        ``probability``, and arcs to AND nodes ``action`` and ``reward``.
         """
         import networkx as nx
 

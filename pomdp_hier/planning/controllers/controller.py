@@ -237,7 +237,7 @@ class FiniteStateController:
         return AlphaVectorPolicy(self.values, self.actions)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the action of the best node at the belief; of a controller that stops, that of its start node.
+        """Return the action of the best node at the belief; for a finite-horizon controller, that of its start node.
 
         A single decision has no node. Simulations and exact evaluations move from node to node, by `with_memory`.
         """
@@ -280,7 +280,8 @@ class FiniteStateController:
     def leaf(self) -> LeafVectors:
         """The values of the nodes as leaf values: ``RTBSS(d, leaf_value=controller)``.
 
-        Of a controller that stops after n actions, the value of its start: the search is then ``d + n`` actions long.
+        For a controller with a horizon of n actions, it is the value of the start node. The search is then ``d + n``
+        actions long.
 
         Example:
             >>> from pomdp_hier.planning import RTBSS

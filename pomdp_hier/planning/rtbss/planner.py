@@ -383,7 +383,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
     # --- pruning -------------------------------------------------------------------------------------------------
 
     def pruning(self, problem: POMDP) -> Pruning:
-        """Return the order and pruning of the problem's actions, computed once per problem."""
+        """Return the order in which actions are searched, and their upper bounds, computed once per problem."""
         if not self.prune or self.depth == 1:  # for one step a bound costs as much as the value
             return Pruning()
         keep_ties = self.ties == "all"

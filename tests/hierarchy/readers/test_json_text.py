@@ -38,7 +38,7 @@ def test_nested_objects_are_read() -> None:
     assert tree.labels == ("x", "y", "z", "r", "a")
     assert Hierarchy.from_json(nested, items=["z", "x", "y"]).item_labels == ("z", "x", "y")
     assert Hierarchy.from_json([nested]) == Hierarchy.from_json([nested], form="nested") == tree
-    with pytest.raises(ReaderError, match="expected an object with a name and children"):
+    with pytest.raises(ReaderError, match="expected an object"):
         Hierarchy.from_json(b"3", form="nested")
 
 
@@ -57,7 +57,7 @@ def test_it_comes_back_as_it_was() -> None:
         tree = Hierarchy.from_edges([("r", "é"), ("é", ("a", 1)), (("a", 1), 2), (("a", 1), 3.5)], singletons=True)
     back = Hierarchy.from_json(tree.to_json())
     assert (back.labels, back.to_children(), back.singletons) == (tree.labels, tree.to_children(), True)
-    with pytest.raises(ReaderError, match="labels: got one that JSON cannot hold"):
+    with pytest.raises(ReaderError, match="labels: got one"):
         Hierarchy.from_children([[0, 1]], 2, labels=[object(), 1]).to_json()
 
 

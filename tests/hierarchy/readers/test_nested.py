@@ -65,9 +65,9 @@ def test_functions_and_keys() -> None:
     assert Hierarchy.from_nodes("r", children=lambda name: below.get(name, []), name=str) == TREE
     nested = {"n": "r", "kids": [{"n": "a", "kids": [{"n": "x"}, {"n": "y"}]}, {"n": "z"}]}
     assert Hierarchy.from_nodes(nested, children="kids", name="n") == TREE
-    with pytest.raises(ReaderError, match=r"node: got dict without title; .* Pass name="):
+    with pytest.raises(ReaderError, match=r"node: got dict without title"):
         Hierarchy.from_nodes(nested, children="kids", name="title")
-    with pytest.raises(ReaderError, match=r"node: got object without children or child_nodes; .* Pass children="):
+    with pytest.raises(ReaderError, match=r"node: got object without children or child_nodes"):
         Hierarchy.from_nodes(object())
     with pytest.raises(ReaderError, match=r"root: got 'tree\.json'"):
         Hierarchy.from_nodes("tree.json")
@@ -186,7 +186,7 @@ def test_opt_ins() -> None:
     assert Hierarchy.from_children([[0, 1], [2]], 3, add_root=True) == Hierarchy.from_children([[0, 1], [2], [3, 4]], 3)
     twice = [[0, 1], [1, 2], [3, 4]]
     labels = ["a", "b", "c", "p", "q", "r"]
-    with pytest.warns(HierarchyWarning, match="1 node with several parents, of which the first is kept: 1"):
+    with pytest.warns(HierarchyWarning, match=r"1 node with several parents.*: 1"):
         first = Hierarchy.from_children(twice, 3, labels=labels, on_multiple_parents="first")
     assert first == Hierarchy.from_children([[0, 1], [2], [3, 4]], 3)
     assert first.labels == tuple(labels)

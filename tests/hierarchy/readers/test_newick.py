@@ -23,7 +23,7 @@ def test_numbers_are_rows_and_items_join() -> None:
     assert Hierarchy.from_newick("(2,(1,0));") == Hierarchy.from_children([[0, 1], [3, 2]], 3)
     assert Hierarchy.from_newick("(b,(c,a));", items=["a", "b", "c"]).item_labels == ("a", "b", "c")
     assert Hierarchy.from_newick("(9,(7,8));", items=[7, 8, 9]).item_labels == ("7", "8", "9")
-    with pytest.raises(HierarchyError, match="missing from the tree: 'd'; surplus in the tree: 'b', 'c'"):
+    with pytest.raises(HierarchyError, match=r"missing.*'d'; surplus.*'b', 'c'"):
         Hierarchy.from_newick("(b,(c,a));", items=["a", "d"])
     with pytest.raises(HierarchyError, match="surplus in the tree: 'c'"):
         Hierarchy.from_newick("(b,(c,a));", items=["a", "b"])

@@ -100,7 +100,7 @@ def test_an_item_in_two_categories() -> None:
     text = "item,path\na,Home > Kitchen\na,Gifts > Kitchen\nb,Gifts\nc,Home > Bath\n"
     with pytest.raises(HierarchyError, match=r"'a' \(parents \('Home', 'Kitchen'\), \('Gifts', 'Kitchen'\)\)"):
         Hierarchy.from_paths(text)
-    with pytest.warns(HierarchyWarning, match="the first is kept: 'a'; 1 empty cluster dropped.*Gifts"):
+    with pytest.warns(HierarchyWarning, match=r"'a'; 1 empty cluster.*Gifts"):
         first = Hierarchy.from_paths(text, on_multiple_parents="first")
     assert first.item_labels == ("a", "b", "c")
     with pytest.warns(HierarchyWarning, match="1 copy.: 'a'"):
@@ -110,7 +110,7 @@ def test_an_item_in_two_categories() -> None:
 
 def test_items_join_by_id_and_row_order_counts() -> None:
     assert Hierarchy.from_paths({2: "A", 0: "A", 1: "B"}).item_labels == (2, 0, 1)
-    with pytest.raises(HierarchyError, match="missing from the tree: 'q'; surplus in the tree: 'pot'"):
+    with pytest.raises(HierarchyError, match=r"missing.*'q'; surplus.*'pot'"):
         Hierarchy.from_paths({"pan": "A", "pot": "B"}, items=["pan", "q"])
     with pytest.raises(HierarchyError, match="surplus in the tree: 'pot'"):
         Hierarchy.from_paths({"pan": "A", "pot": "B"}, items=["pan"])
@@ -142,7 +142,7 @@ def test_what_a_guessed_separator_makes_is_held_against_it() -> None:
     assert tree.node(("A", "x")) >= tree.n_items
     with pytest.warns(HierarchyWarning, match=r"separator: got none in 3 paths.*'\.' in 3.*Pass sep="):
         assert Hierarchy.from_paths(["A.x", "A.y", "B.z"]).height == 0
-    with pytest.warns(HierarchyWarning, match="no two of the 3 paths share a top category .*Pass another.*sep="):
+    with pytest.warns(HierarchyWarning, match=r"3 paths .*sep="):
         Hierarchy.from_paths(["k1 A > B", "k2 A > C", "k3 B > C"])
     assert Hierarchy.from_paths(["Heat", "Dr. No", "Alien"]).height == 0
     assert Hierarchy.from_paths(["A > x", "A > y", "B"]).height == 1
@@ -201,13 +201,13 @@ LINKS = "salt,milk\noat,milk\nmint,tea\nsage,tea\nmilk,all\ntea,all\n"
     ],
 )
 def test_links_are_not_taken_for_paths(table):
-    with pytest.raises(ReaderError, match=r"the same names, .* Read them as parents or edges, with parent="):
+    with pytest.raises(ReaderError, match=r"the same names, .*parent="):
         Hierarchy.from_paths(table, form="table")
 
 
 def test_ids_are_not_taken_for_top_categories():
     table = "product,a,b\np1,Food,Tea\np2,Food,Tea\np3,Food,Milk\n"
-    with pytest.raises(ReaderError, match=r"another value per row in 'product', .* item=, or .* levels="):
+    with pytest.raises(ReaderError, match=r"'product', .* item=, or .* levels="):
         Hierarchy.from_paths(table, form="table")
     assert Hierarchy.from_paths(table, item="product").item_labels == ("p1", "p2", "p3")
 

@@ -111,7 +111,7 @@ def test_an_indentation_between_two_others_names_its_row():
 def test_what_is_no_list_of_paths_is_named(text, what):
     text = text.replace("\\\\", "\\")
     for source in (text, [line for line in text.splitlines() if line.strip()]):
-        with pytest.raises(ReaderError, match=r"^text: got .*; expected one path per line\. ") as caught:
+        with pytest.raises(ReaderError, match=r"^text: got") as caught:
             Hierarchy.from_paths(source)
         assert what in str(caught.value)
         tree = Hierarchy.from_paths(source, sep="~", on_multiple_parents="first")  # a separator that is given is taken
@@ -135,7 +135,7 @@ def test_a_table_without_a_header_is_said_to_be_one_and_read():
     assert set(Hierarchy.from_edges(LINKS, header=False).item_labels) == wanted
     assert set(Hierarchy.from_edges(LINKS, header=False, parent="1", child="2").item_labels) == wanted
     assert set(Hierarchy.from_edges(LINKS.replace("\t", " "), header=False, delimiter=" ").item_labels) == wanted
-    with pytest.warns(HierarchyWarning, match=r"header: the column 'r' has the value 'r' as well. Pass header=False"):
+    with pytest.warns(HierarchyWarning, match=r"'r' .*header=False"):
         Hierarchy.from_edges(LINKS, parent="r", child="a", add_root=True)
     parents = "".join("\t".join(line.split("\t")[::-1]) + "\n" for line in LINKS.splitlines())
     assert set(Hierarchy.from_parents(parents, header=False).item_labels) == wanted
@@ -154,7 +154,7 @@ def test_a_root_that_is_its_own_parent_is_taken_for_the_root_with_a_word():
     dump = "".join(f"{a}\t|\t{b}\t|\tno rank\t|\n" for a, b in [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2)])
     with pytest.raises(ReaderError, match=r"twice; .* header=False"):
         Hierarchy.from_parents(dump)
-    with pytest.warns(HierarchyWarning, match="row 1: '1' is its own parent; taken as a root"):
+    with pytest.warns(HierarchyWarning, match="row 1: '1' is its own parent"):
         tree = Hierarchy.from_parents(dump, header=False, id="1", parent="3")
     assert tree.item_labels == ("3", "4", "5")
 
@@ -187,9 +187,7 @@ def test_json_of_another_form_is_refused_with_its_reader(value, said):
 
 def test_two_spellings_of_a_category_are_one_with_a_word():
     rows = {"a": "Food > Tea", "b": "food > Tea", "c": "Food > TEA", "d": "Toys"}
-    with pytest.warns(
-        HierarchyWarning, match=r"2 categories written in one spelling: 'food' as 'Food', 'TEA' as 'Tea'"
-    ):
+    with pytest.warns(HierarchyWarning, match=r"2 categories.*'food' as 'Food', 'TEA' as 'Tea'"):
         tree = Hierarchy.from_paths(rows)
     assert tree.items(tree.node(("Food", "Tea"))).tolist() == [0, 1, 2]
     with pytest.warns(HierarchyWarning, match="1 category written in one spelling"):
@@ -204,21 +202,21 @@ def test_several_paths_in_a_line_are_said():
 
 
 def test_two_spellings_of_an_id_are_said():
-    with pytest.warns(HierarchyWarning, match="differ in case or blanks alone: 'a' and 'A '"):
+    with pytest.warns(HierarchyWarning, match="'a' and 'A '"):
         Hierarchy.from_edges([("r", "a"), ("r", "b"), ("a", "x"), ("a", "z"), ("A ", "y"), ("A ", "w")], add_root=True)
-    with pytest.raises(HierarchyError, match=r"parent without a row, 'Food'.* similar id is 'food'"):
+    with pytest.raises(HierarchyError, match=r"'Food'.*'food'"):
         Hierarchy.from_parents("id,parent\nr,\nfood,r\ntea,Food\n")
 
 
 def test_ids_and_roots_as_catalogues_write_them():
     table = "Unique ID\tParent ID\tName\n1\t1\tApps\n2\t1\tMaps\n3\t1\tMusic\n4\t4\tTools\n5\t4\tSaws\n6\t4\tNails\n"
-    with pytest.warns(HierarchyWarning, match="row 1: '1' is its own parent .*first of 2"):
+    with pytest.warns(HierarchyWarning, match=r"row 1: '1' .*first of 2"):
         tree = Hierarchy.from_parents(table, add_root=True)
     assert tree.item_labels == ("2", "3", "5", "6")
     mixed = table.replace("4\t4\tTools", "4\t\tTools")  # one root is its own parent, one has none
     with pytest.raises(HierarchyError, match="2 roots, '1', '4'"):
         Hierarchy.from_parents(mixed)
-    with pytest.warns(HierarchyWarning, match="row 1: '1' is its own parent; taken as a root"):
+    with pytest.warns(HierarchyWarning, match="row 1: '1' is its own parent"):
         assert Hierarchy.from_parents(mixed, add_root=True) == tree
 
 
@@ -269,5 +267,5 @@ def test_a_column_of_sizes_is_not_taken_for_paths():
 
 
 def test_lines_above_the_names_of_columns_are_said():
-    with pytest.raises(ReaderError, match=r"got 2 columns without a name.* Remove lines above"):
+    with pytest.raises(ReaderError, match=r"got 2 columns without a name"):
         Hierarchy.from_parents("Taxonomy 3.1\t\t\nid\tparent\tname\nr\t\tRoot\na\tr\tA\n")

@@ -120,7 +120,7 @@ def test_legal_actions_by_belief_have_no_exact_model():
         legal_by="belief",
         actions=["stay"],
     )
-    with pytest.raises(ModelError, match=r"^legal_actions: got actions by belief"):
+    with pytest.raises(ModelError, match=r"^legal_actions: got actions"):
         exact_model(problem)
 
 

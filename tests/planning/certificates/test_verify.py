@@ -347,14 +347,14 @@ def test_what_is_no_certificate_is_refused(wrong):
 
 
 def test_a_certificate_about_a_problem_of_other_sizes_is_refused():
-    with pytest.raises(CertificateError, match=r"^sizes: .* Verify the problem that was solved\.$"):
+    with pytest.raises(CertificateError, match=r"^sizes: "):
         verify(solve(tiger()).certificate(), cheese_maze())
 
 
 def test_a_false_proof_of_a_problem_without_discount_is_refused():
     finite = solve(maze_4x3(), horizon=1).certificate()
     finite["horizon"] = None
-    with pytest.raises(CertificateError, match=r"^horizon: got none; .* Solve again with horizon=$"):
+    with pytest.raises(CertificateError, match=r"^horizon: got none"):
         verify(finite, maze_4x3())
     assert verify(solve(maze_4x3(), horizon=1).certificate(), maze_4x3()).horizon == 1
 

@@ -28,7 +28,7 @@ def test_vectors_round_trip(tmp_path, classic, ending):
 
 def test_the_format_is_that_of_the_extension(tmp_path, classic):
     for call in (lambda path: read_policy(path, tiger()), lambda path: write_policy(classic, path)):
-        with pytest.raises(ParameterError, match=r"^path: got '.*/p\.txt'; expected .*'\.alpha', '\.pg'"):
+        with pytest.raises(ParameterError, match=r"^path: got '.*/p\.txt'"):
             call(tmp_path / "p.txt")
     for policy, ending, kind in (
         (classic, "xml", "AlphaVectorPolicy"),
@@ -141,7 +141,7 @@ def test_a_claimed_length_takes_no_memory(tmp_path, monkeypatch):
             read_policy(tmp_path / "p.policy", tiger())
     monkeypatch.setattr(files, "memory_available", lambda: 31)
     (tmp_path / "p.alpha").write_text("0\n1 2\n\n1\n1 2\n")
-    with pytest.raises(PolicyFileError, match="got vectors of 4 values; expected at most 3, as memory allows"):
+    with pytest.raises(PolicyFileError, match=r"got vectors of 4 values.*3"):
         read_policy(tmp_path / "p.alpha", tiger())
 
 
@@ -182,7 +182,7 @@ def test_vectors_are_read_where_they_are_legal():
     alone = AlphaVectorPolicy(np.array([[-np.inf, 1.5], [0.5, 0.25]]), np.array([1, 0]))
     assert alone.decide(tiger(), {"tiger-right": 1}).action == "open-left"
     assert alone.decide(tiger(), {"tiger-left": 1}).action == "listen"
-    with pytest.raises(ModelError, match="got 2 states and actions up to 3; expected the problem's 2 states and 3"):
+    with pytest.raises(ModelError, match=r"got 2 states and actions up to 3.*2"):
         AlphaVectorPolicy(np.zeros((2, 2)), np.array([0, 3])).decide(tiger())
     search = three_node(0.75, 0.0, 0.5, 0.25)
     descend, only = (search.all_actions.index(action) for action in ("descend", "search"))

@@ -186,15 +186,13 @@ def test_trees_and_other_processes_know_the_leaves():
 
 
 def test_what_has_no_leaf_is_refused():
-    with pytest.raises(
-        ParameterError, match="'best'; expected one of 'zero', 'immediate', 'qmdp', 'fib', 'blind', or a"
-    ):
+    with pytest.raises(ParameterError, match=r"'best'.*'zero', 'immediate', 'qmdp', 'fib', 'blind'"):
         RTBSS(2, "best")
     with pytest.raises(ParameterError, match=r"^leaf_value: got array"):
         RTBSS(2, np.zeros((2, 2)))
     other = value_iteration(small_problem(4, kind="plain", discount=0.8), 1)
     for engine in ("plain", "arrays"):
-        with pytest.raises(ParameterError, match=r"got the leaf values of 3 states; expected 2\. Take the solution"):
+        with pytest.raises(ParameterError, match=r"got the leaf values of 3 states.*2"):
             RTBSS(2, other, engine=engine).decide(tiger())
     by_belief = POMDP(
         transition=lambda s, a: s,
@@ -224,6 +222,6 @@ def test_where_no_action_can_follow_blindly_there_is_no_blind_leaf():
         actions=["on", "back left", "back right"],
     )
     for engine in ("plain", "arrays"):
-        with pytest.raises(PlanningError, match="leaf_value: got 'blind', which is not legal at a leaf"):
+        with pytest.raises(PlanningError, match="leaf_value: got 'blind'"):
             RTBSS(2, "blind", engine=engine).decide(problem)
         assert RTBSS(2, "fib", engine=engine).decide(problem).value == pytest.approx(2)

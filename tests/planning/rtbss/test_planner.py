@@ -334,7 +334,7 @@ def test_symbols_need_numbers_to_decide():
 def test_refused_arguments(arguments, message):
     with pytest.raises(ParameterError, match=message):
         RTBSS(**arguments)
-    with pytest.raises(ParameterError, match="expected one of the actions 'listen'"):
+    with pytest.raises(ParameterError, match="actions 'listen'"):
         RTBSS(2, ImmediateValue("shout"), engine="arrays").decide(tiger())
 
 
