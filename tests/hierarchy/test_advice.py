@@ -134,13 +134,13 @@ EDITS = [
      lambda value: Hierarchy.from_nodes(value, children="sub"), {"name": "r", "sub": [{"name": "a"}]}),
     (JSON, '{"r": ' * 200_000 + "null" + "}" * 200_000, "as edges", NEWICK, "(" * 9_000 + "a" + ")" * 9_000 + ";"),
     (JSON, '[["r", NaN], ["r", "b"]]', "Remove it", JSON, '[["r", "b"]]'),
-    (_two_items, [5, 5, -1], "n_items: got", _two_items, [2, 2, -1]),
+    (_two_items, [5, 5, -1], "parent of node 0: got 5", _two_items, [2, 2, -1]),
     (_two_items, [2, 2.5, -1], "parent: .* Give integers", _two_items, [2, 2, -1]),
     (_two_items, [[2], [2, 3]], "parent: .* Give integers", _two_items, [2, 2, -1]),
     (_two_items, [], "parents: got no nodes.* Add", _two_items, [2, 2, -1]),
-    (EDGES, [3, 4], "edge 0: got 3; .* Correct", EDGES, [(3, 4)]),
+    (EDGES, [3, 4], "edge 0: got 3", EDGES, [(3, 4)]),
     (_joined("duplicate"), _doubling(25), "copies would be more than 5,000,000", _joined("first"), _doubling(25)),
-    (PARENTS, [["r", None], [["a"], "r"]], "row 2: got .* Correct", PARENTS, [["r", None], ["a", "r"]]),
+    (PARENTS, [["r", None], [["a"], "r"]], "row 2: got ", PARENTS, [["r", None], ["a", "r"]]),
     (PARENTS, "id,parent,parent\nr,,\na,r,\n", "Rename one", PARENTS, "id,parent,other\nr,,\na,r,\n"),
     (PARENTS, "no/such.csv", "Correct the path", PARENTS, "id,parent\nr,\na,r\n"),
     (JSON, "[[0, 1]", "line 1, column 8 .* Give the whole", JSON, "[[0, 1]]"),
@@ -238,8 +238,8 @@ def _draft():
 
 # The call, what its error says, and the call after the advice is taken.
 CALLS = [
-    (lambda: LINKAGE([[0, 1, np.nan, 2]]), "NaN in row 0.*Correct", lambda: LINKAGE([[0, 1, 1, 2]])),
-    (lambda: LINKAGE([[0, 1.5, 1, 2]]), "row 0; expected integers. Correct", lambda: LINKAGE([[0, 1, 1, 2]])),
+    (lambda: LINKAGE([[0, 1, np.nan, 2]]), "NaN in row 0", lambda: LINKAGE([[0, 1, 1, 2]])),
+    (lambda: LINKAGE([[0, 1.5, 1, 2]]), "row 0; expected integers", lambda: LINKAGE([[0, 1, 1, 2]])),
     (
         lambda: LINKAGE([[0, 9, 1, 2], Z[1]]),
         r"row 0; expected two of 0\.\.2,",
@@ -270,9 +270,9 @@ CALLS = [
         lambda: BERTOPIC({**TOPICS, "Topics": [[0, 1]]}),
     ),
     (lambda: BERTOPIC(TOPICS, topics=[0, 7]), "topics: got 7", lambda: BERTOPIC(TOPICS, topics=[0, 1])),
-    (lambda: BERTOPIC({**TOPICS, "Parent_ID": ["x"]}), "row 1: got the topic 'x'.*Correct", lambda: BERTOPIC(TOPICS)),
+    (lambda: BERTOPIC({**TOPICS, "Parent_ID": ["x"]}), "row 1: got the topic 'x'", lambda: BERTOPIC(TOPICS)),
     (lambda: LISTS([[0, 1]], n_items=5), "Add them, or correct the number", lambda: LISTS([[0, 1]], n_items=2)),
-    (lambda: LISTS([[0, 1], [2, 9]]), r"children\[1\]: got 9; expected.*Correct", lambda: LISTS([[0, 1], [2, 3]])),
+    (lambda: LISTS([[0, 1], [2, 9]]), r"children\[1\]: got 9; expected", lambda: LISTS([[0, 1], [2, 3]])),
     (
         lambda: LISTS([[0, 1], [2, 4]], n_items=3),
         r"children\[1\]: got its own.*Remove",
@@ -293,7 +293,7 @@ CALLS = [
         "Fit it, or pass another tree=",
         lambda: HDBSCAN(SimpleNamespace(condensed_tree_=_condensed([1, 1, 1]), fit=1), tree="condensed"),
     ),
-    (lambda: Hierarchy([2, 2, -1], 9), r"n_items: got 9 .*expected 1\.\.3. Correct", lambda: Hierarchy([2, 2, -1], 2)),
+    (lambda: Hierarchy([2, 2, -1], 9), r"n_items: got 9 .*expected 1\.\.3", lambda: Hierarchy([2, 2, -1], 2)),
     (lambda: Hierarchy([3, 3, 4, 4, -1], 4), "or n_items", lambda: Hierarchy([3, 3, 4, 4, -1], 3)),
     (
         lambda: Hierarchy([2, 2, -1], 2, labels=["a", "a"]).node("a"),
@@ -361,7 +361,7 @@ CALLS = [
     ),
     (
         lambda: PARENTS({"id": ["r", "a"], "parent": [None]}),
-        "lists of one length.*Correct",
+        "lists of one length",
         lambda: PARENTS({"id": ["r", "a"], "parent": [None, "r"]}),
     ),
     (
@@ -374,10 +374,10 @@ CALLS = [
         "Remove the column, and name",
         lambda: EDGES("child,parent\na,b\nc,b\n"),
     ),
-    (lambda: EDGES([("r",), ("r", "b")]), "edge 0.*expected a pair.*Correct", lambda: EDGES([("r", "a"), ("r", "b")])),
+    (lambda: EDGES([("r",), ("r", "b")]), "edge 0.*expected a pair", lambda: EDGES([("r", "a"), ("r", "b")])),
     (
         lambda: EDGES([("r", ["a"]), ("r", "b")]),
-        "edge 0.*expected ids.*Correct",
+        "edge 0.*expected ids",
         lambda: EDGES([("r", "a"), ("r", "b")]),
     ),
     (lambda: EDGES(5), "list of pairs", lambda: EDGES([("r", "a")])),
@@ -396,14 +396,14 @@ CALLS = [
         "Leave one out",
         lambda: EDGES([(2, 0), (2, 1)], n_items=2),
     ),
-    (lambda: EDGES([(2, 0), (2, 1)], n_items=5), "n_items.*Correct", lambda: EDGES([(2, 0), (2, 1)], n_items=2)),
+    (lambda: EDGES([(2, 0), (2, 1)], n_items=5), "n_items", lambda: EDGES([(2, 0), (2, 1)], n_items=2)),
     (
         lambda: Hierarchy.from_networkx(nx.path_graph(3)),
         r"nx.bfs_tree\(graph, root\)",
         lambda: Hierarchy.from_networkx(nx.bfs_tree(nx.path_graph(3), 0)),
     ),
     (lambda: Hierarchy([2.5, 2, -1], 2), "Give integers", lambda: Hierarchy([2, 2, -1], 2)),
-    (lambda: Hierarchy([-1], 0), "n_items.*Correct", lambda: Hierarchy([2, 2, -1], 2)),
+    (lambda: Hierarchy([-1], 0), "n_items", lambda: Hierarchy([2, 2, -1], 2)),
     (
         lambda: Hierarchy([2, 2, -1], 2, labels=[["a"], "b"]),
         "such as text",
@@ -411,10 +411,10 @@ CALLS = [
     ),
     (
         lambda: Hierarchy([2, 2, -1], 2, order=[0, 0, 2]),
-        "order.*Correct",
+        "order",
         lambda: Hierarchy([2, 2, -1], 2, order=[0, 1, 2]),
     ),
-    (lambda: Hierarchy([2, 2, -1], 2).node("z"), "such as 0, 1. Correct", lambda: Hierarchy([2, 2, -1], 2).node(1)),
+    (lambda: Hierarchy([2, 2, -1], 2).node("z"), "such as 0, 1", lambda: Hierarchy([2, 2, -1], 2).node(1)),
     (
         lambda: Hierarchy([2, 2, -1], 2, labels=["a", "b"]).rows(["a", "z"]),
         "Correct the ids",

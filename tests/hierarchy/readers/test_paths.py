@@ -201,7 +201,7 @@ LINKS = "salt,milk\noat,milk\nmint,tea\nsage,tea\nmilk,all\ntea,all\n"
     ],
 )
 def test_links_are_not_taken_for_paths(table):
-    with pytest.raises(ReaderError, match=r"the same names, .*parent="):
+    with pytest.raises(ReaderError, match=r"the names .*parent="):
         Hierarchy.from_paths(table, form="table")
 
 
