@@ -5,8 +5,8 @@
 - ``halves``: one half of the items chooses; the other half joins its tree, a quarter of its size at a time. The gain of
   the score on the half that chooses, its held-out gain, and the gain of the other half. Folders are taken as they are;
   of the other data sets, 5 % of the items are planted elsewhere.
-- ``coverage``: the same for invented catalogues of 50 to 200 items, some misfiled, some clusters exchanged; how many of
-  the intervals of the held-out gain hold the gain of the items that join.
+- ``coverage``: the same for invented catalogues of 50 to 400 items, some misfiled, some clusters exchanged, and sixteen
+  times as many items that join; how many of the intervals of the held-out gain hold the gain of these, and their width.
 - ``clean``: catalogues whose features were drawn along the tree: the edits found.
 """
 
@@ -127,26 +127,35 @@ def halves(name: str, X: Any, tree: Hierarchy, seed: int, share: float) -> dict[
     return {"part": "halves", "case": name, "seed": seed, **joined(prepared, chooses, seed)}
 
 
+_SIZES = (50, 100, 200, 400)
+
+
 def one_of_many(seed: int) -> dict[str, Any]:
-    """Return the row of one invented catalogue of 50, 100 or 200 items, three times as many of which join."""
-    n_items = (50, 100, 200)[seed % 3]
+    """Return the row of one invented catalogue of 50 to 400 items, sixteen times as many of which join."""
+    n_items = _SIZES[seed % 4]
     rng = np.random.default_rng(seed)
     X, _, broken, _ = catalogue(
-        4 * n_items, float(rng.choice([0.02, 0.06, 0.12])), seed, noise=float(rng.choice([0.6, 1.2]))
+        17 * n_items,
+        float(rng.choice([0.02, 0.06, 0.12])),
+        seed,
+        noise=float(rng.choice([0.6, 1.2])),
+        n_shelves=4 * n_items // 10,
     )
     parent = broken.parent.copy()
-    if seed % 2:  # two clusters are exchanged
+    if seed // 4 % 2:  # two clusters are exchanged
         shelves = np.unique(parent[: broken.n_items])
         one, other = rng.choice(shelves, 2, replace=False)
         parent[[one, other]] = parent[[other, one]]
     prepared = prepare(X, Hierarchy(parent, broken.n_items), Settings(delta=0.05), warn=False)
-    chooses = rng.permutation(4 * n_items) < n_items
+    chooses = rng.permutation(broken.n_items) < n_items
     return {"part": "coverage", "items": n_items, "seed": seed, **joined(prepared, chooses, seed)}
 
 
 def covered(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the coverage of the intervals over the catalogues with an edit."""
+    """Return the coverage of the intervals over the catalogues with an edit, and their width."""
     rows = [row for row in rows if row["edits"]]
+    if not rows:
+        return {"catalogues with an edit": 0}
     low, high = np.array([row["interval"] for row in rows]).T
     truth, error = np.array([row["others"] for row in rows]), np.array([row["error"] for row in rows])
     bias = np.array([row["held out"] for row in rows]) - truth
@@ -154,6 +163,7 @@ def covered(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "catalogues with an edit": len(rows),
         "covered": int(((low <= truth) & (truth <= high)).sum()),
         "covered, with the error of the truth": int(((low - 2 * error <= truth) & (truth <= high + 2 * error)).sum()),
+        "median width": float(np.median(high - low)),
         "held out less truth": float(bias.mean()),
         "two standard errors": float(2 * bias.std() / np.sqrt(len(rows))),
         "promise": float(np.mean([row["gain"] for row in rows])),
@@ -186,10 +196,10 @@ def rows_of(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             yield from (halves(name, *make(seed), seed, share) for seed in seeds)
     if "coverage" in options.parts:
         found = []
-        for seed in range(options.catalogues or (6 if options.quick else 200)):
+        for seed in range(1000, 1000 + (options.catalogues or (8 if options.quick else 250))):
             found.append(one_of_many(seed))
             yield found[-1]
-        for size in (50, 100, 200):
+        for size in _SIZES:
             yield {"part": "coverage", "items": size, **covered([row for row in found if row["items"] == size])}
         yield {"part": "coverage", "items": "all", **covered(found)}
     if "clean" in options.parts:
@@ -217,7 +227,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--only-data", action="store_true", help="leave the built-in data sets out")
     parser.add_argument("--seeds", type=int, metavar="N", help="seeds per data set (default: 10, quick 2)")
-    parser.add_argument("--catalogues", type=int, metavar="N", help="catalogues of coverage (default: 200, quick 6)")
+    parser.add_argument("--catalogues", type=int, metavar="N", help="catalogues of coverage (default: 250, quick 8)")
     parser.add_argument("--before", type=Path, metavar="DIR", help="another version of the package, for planted")
     parts = ("planted", "halves", "coverage", "clean")
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts, help="the parts (default: all)")

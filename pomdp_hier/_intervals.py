@@ -10,7 +10,7 @@ from pomdp_hier._arrays import Floats, Ints
 
 
 def mean_interval(
-    values: Floats, confidence: float, missed: float = 0.0, weights: Floats | None = None
+    values: Floats, confidence: float, missed: float = 0.0, weights: Floats | None = None, further: float = 0.0
 ) -> tuple[float, float]:
     """Return the t interval ``mean ± t s / sqrt(n)`` of the mean; NaN for fewer than two values.
 
@@ -22,6 +22,7 @@ def mean_interval(
         confidence: The confidence level, in (0, 1).
         missed: The extension at either end for rare values; see `unseen`.
         weights: The weight of each value ``[n]``; equal by default.
+        further: A standard error from another, independent source.
 
     Example:
         >>> [round(end, 4) for end in mean_interval(np.array([0.0, 1.0, 2.0]), 0.95)]
@@ -35,7 +36,7 @@ def mean_interval(
         return math.nan, math.nan
     n = len(values) if weights is None else effective_number(weights)
     mean = float(np.mean(values)) if weights is None else weighted_mean(values, weights)
-    half = _quantile(n, confidence) * error + missed
+    half = _quantile(n, confidence) * math.hypot(error, further) + missed
     return mean - half, mean + half
 
 

@@ -44,16 +44,23 @@ def misplaced(tree: Hierarchy, item: int, target: int) -> tuple[Hierarchy, int]:
 
 
 def catalogue(
-    n_items: int = 5_612, misfiled: float = 0.05, seed: int = 0, columns: int = 64, noise: float = 0.6
+    n_items: int = 5_612,
+    misfiled: float = 0.05,
+    seed: int = 0,
+    columns: int = 64,
+    noise: float = 0.6,
+    n_shelves: int | None = None,
 ) -> tuple[np.ndarray, Hierarchy, Hierarchy, np.ndarray]:
     """A made catalogue of ten items a shelf, eight shelves a department and so on: features drawn along the tree.
+
+    The number of shelves can be given instead.
 
     Returns:
         The features, the tree that they were drawn along, the same with a share of its items on other shelves, and
         these items.
     """
     rng = np.random.default_rng(seed)
-    n_shelves = max(4, n_items // 10)
+    n_shelves = n_shelves or max(4, n_items // 10)
     shelf = np.sort(rng.integers(n_shelves, size=n_items))
     shelf[:n_shelves] = np.arange(n_shelves)  # none is empty
     parts, parent, above = rng.normal(size=(n_shelves, columns)), [shelf + n_items], np.arange(n_shelves)

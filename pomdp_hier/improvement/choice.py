@@ -6,7 +6,7 @@ the edits: they influence neither the clusters nor the choice.
 """
 
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,7 +27,6 @@ from pomdp_hier.improvement.result import LEAST_GAIN, HeldOutGain, changes_of
 from pomdp_hier.improvement.search import Editor, Limits, Made, Proposal, Search
 
 _FEWEST = 8  # items that are worth two halves
-_SOME_FOLDS = 2  # folds, whose variance says nothing
 _ENOUGH = 10_000  # held-out items, from which no further fold is measured
 _LISTED, _MOST_APART = 0.1, 200  # probability from which a move that is not made is listed, and number of these
 
@@ -95,8 +94,14 @@ def fold_of(starts: Ints, folds: int, random_state: int) -> Ints:
     return fold
 
 
-def measured(rise: Floats, confidence: float, weights: Floats | None = None) -> HeldOutGain:
+def measured(rise: Floats, confidence: float, weights: Floats | None = None, further: float = 0.0) -> HeldOutGain:
     """Return the mean gain of held-out items with its t interval, by their weights.
+
+    Args:
+        rise: The gain of each item.
+        confidence: The confidence level.
+        weights: The weight of each item; None for equal ones.
+        further: A standard error from another source.
 
     Example:
         >>> measured(np.array([0.0, 1.0, 2.0]), 0.95)
@@ -105,38 +110,59 @@ def measured(rise: Floats, confidence: float, weights: Floats | None = None) -> 
     if weights is not None and not weights.any():
         rise, weights = rise[:0], None
     mean = math.nan if not len(rise) else float(rise.mean()) if weights is None else weighted_mean(rise, weights)
-    interval = mean_interval(rise, confidence, weights=weights) if len(rise) else (math.nan, math.nan)
-    return HeldOutGain(mean, (-math.inf, math.inf) if math.isnan(interval[0]) else interval, len(rise))
+    ends = mean_interval(rise, confidence, weights=weights, further=further) if len(rise) else (math.nan, math.nan)
+    return HeldOutGain(mean, (-math.inf, math.inf) if math.isnan(ends[0]) else ends, len(rise))
 
 
-def measured_over(
-    folds: Sequence[tuple[Ints, Floats]], confidence: float, weights: Floats | None = None
-) -> HeldOutGain:
-    """Return the mean gain of held-out items, where each fold has its own edits.
-
-    The interval is the wider of two. One is the t interval of the items. From three folds on, the other is that of the
-    means of the folds, which vary with the chosen edits.
+class FoldGains:
+    """The gains of items by the edits of each fold, which were chosen without the items of the fold.
 
     Args:
-        folds: The items of each fold, and their gains.
-        confidence: The confidence level.
-        weights: The weight of each item of the tree ``[N]``; None for equal ones.
+        n_items: The number of items of the tree.
 
     Example:
-        >>> measured_over([(np.arange(9), np.full(9, rise)) for rise in (0.0, 0.0, 0.3)], 0.95)
-        HeldOutGain(gain=0.0999..., interval=(-0.33..., 0.53...), n_items=27)
+        >>> folds = FoldGains(4)
+        >>> folds.add(np.array([0, 1]), np.array([0.0, 0.2, 0.3, np.nan]))
+        >>> folds.add(np.array([2, 3]), np.array([0.0, 0.0, 0.1, 0.1]))
+        >>> folds.measured(np.array([0.0, np.nan, 0.2, 0.2]), 0.95)
+        HeldOutGain(gain=0.1, interval=(-0.03..., 0.23...), n_items=4)
     """
-    if not folds:
-        return HeldOutGain()
-    items, rises = (np.concatenate(parts) for parts in zip(*folds, strict=True))
-    found = measured(rises, confidence, None if weights is None else weights[items])
-    each = [measured(rise, confidence, None if weights is None else weights[at]) for at, rise in folds]
-    means = np.array([one.gain for one in each if one.n_items])
-    if len(means) <= _SOME_FOLDS:
-        return found
-    (low, high), (first, last) = found.interval, mean_interval(means, confidence)
-    half = max(high - low, last - first) / 2
-    return replace(found, interval=(found.gain - half, found.gain + half))
+
+    def __init__(self, n_items: int) -> None:
+        self._count, self._sum = 0, np.zeros(n_items)
+        self._held: list[tuple[Ints, Floats]] = []
+
+    def add(self, held: Ints, rise: Floats) -> None:
+        """Add a fold.
+
+        Args:
+            held: The items of the fold.
+            rise: The gain of each item of the tree ``[N]``; NaN where it is moved by itself.
+        """
+        self._held.append((held, rise[held]))
+        self._count += 1
+        self._sum += rise
+
+    def measured(self, made: Floats, confidence: float, weights: Floats | None = None) -> HeldOutGain:
+        """Return the mean gain of the held-out items; its interval is for the edits that were made.
+
+        The squared standard error is that of the items plus ``d ** 2 / 3``. d is how much more the edits made gain than
+        those of the folds, on the items that neither moves by itself. These items helped to choose the edits, so that d
+        is too high. The interval takes all values from 0 to d as equally probable: their mean square is ``d ** 2 / 3``.
+
+        Args:
+            made: The gain of each item by the edits that were made ``[N]``; NaN where it is moved by itself.
+            confidence: The confidence level.
+            weights: The weight of each item ``[N]``; None for equal ones.
+        """
+        if not self._held:
+            return HeldOutGain()
+        items, rises = (np.concatenate(parts) for parts in zip(*self._held, strict=True))
+        more = made - self._sum / self._count
+        known = ~np.isnan(more)
+        differs = measured(more[known], confidence, None if weights is None else weights[known]).gain
+        further = 0.0 if math.isnan(differs) else abs(differs) / math.sqrt(3)
+        return measured(rises, confidence, None if weights is None else weights[items], further)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,6 +242,12 @@ class Choice:
     def full(self) -> bool:
         """Whether the number of edits is at its limit."""
         return self._editor.full
+
+    @property
+    def rise(self) -> Floats:
+        """The gain of each item by the edits so far ``[N]``; NaN where it is moved by itself."""
+        items = np.arange(self._prepared.hierarchy.n_items)
+        return _of_others(self._editor.rise, [one.proposal for one in self.edits], items)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -440,10 +472,27 @@ def rises_by(base: ScoredDraft, part: Part, proposals: list[Proposal]) -> Floats
     return scored.values - base.values
 
 
+def _of_others(rise: Floats, proposals: Iterable[Proposal], items: Ints) -> Floats:
+    """Return the gain of each item ``[N]``, and NaN where it is moved by itself.
+
+    Args:
+        rise: The gain of each item ``[N]``.
+        proposals: The edits, in the numbers of a part.
+        items: The number in the whole of each item of the part.
+    """
+    by_itself = [items[nodes[0]] for kind, nodes, *_ in proposals if kind == "move" and nodes[0] < len(items)]
+    others = rise.copy()
+    others[by_itself] = np.nan
+    return others
+
+
 def held_out_rises(
     problem: Problem, base: ScoredDraft, folds: int, like: FilingModel | None
 ) -> Iterator[tuple[Ints, Floats]]:
-    """Yield the items of each fold, and their gains by the edits chosen without it, until enough are measured.
+    """Yield the items of each fold, and the gain of each item ``[N]`` by the edits chosen without the fold.
+
+    The gain is NaN where an item is moved by itself. No item of the fold is. The folds end when enough items were held
+    out.
 
     Args:
         problem: What edits are chosen for.
@@ -458,7 +507,8 @@ def held_out_rises(
         part, rest = problem.without(held)
         choice = Choice(rest)
         choice.run(like)
-        yield np.flatnonzero(held), rises_by(base, part, [one.proposal for one in choice.edits])[held]
+        proposals = [one.proposal for one in choice.edits]
+        yield np.flatnonzero(held), _of_others(rises_by(base, part, proposals), proposals, part.items)
         count += int(held.sum())
         if count >= _ENOUGH:
             return

@@ -10,12 +10,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
+from itertools import starmap
 from typing import Any
 
 import numpy as np
 
 from pomdp_hier._arguments import check_flag, check_integer, check_level, is_integer, is_real, unexpected
-from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief, listed
 from pomdp_hier.analysis.duplicates import row_keys
@@ -27,7 +27,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import Prepared, opened
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
-from pomdp_hier.improvement.choice import Choice, Chosen, Problem, held_out_rises, measured_over
+from pomdp_hier.improvement.choice import Choice, Chosen, FoldGains, Problem, held_out_rises
 from pomdp_hier.improvement.incremental import ScoredDraft
 from pomdp_hier.improvement.node_views import check_policy
 from pomdp_hier.improvement.result import KINDS, Edit, HeldOutGain, Improvement, apply_edits, names_of
@@ -69,9 +69,14 @@ def improve(
     than 1e-6, and no node gets a new parent twice. Other edits are listed in ``apart``, with the reason.
 
     For the held-out gain, all of this is repeated without one fold of the items, and measured on that fold, for each
-    fold. It is smaller than the gain on all items, because a moved item gains most by its own move. Its interval is the
-    wider of two: the t interval of the items, and that of the means of the folds, whose edits differ. Folds are
-    measured until 10,000 items were held out. At the time limit or KeyboardInterrupt, the result has the edits so far.
+    fold. It is smaller than the gain on all items, because a moved item gains most by its own move. Folds are measured
+    until 10,000 items were held out. At the time limit or KeyboardInterrupt, the result has the edits so far.
+
+    The interval of the held-out gain is for the mean gain of further items of the same kind that join the tree, by the
+    edits made. The edits of a fold are others, so that the t interval of the items is widened. Its squared standard
+    error grows by ``d ** 2 / 3``, where d is how much more the edits made gain than those of the folds. d is measured
+    on the items that no edit moves by itself. They helped to choose the edits, so that the true difference is between 0
+    and d.
 
     HQS does not charge for breadth: a tree with fewer levels and longer lists can score higher without being easier to
     use. Kinds that remove levels are therefore tried only on request, and the field ``flattens`` of their edits is
@@ -102,7 +107,9 @@ def improve(
         ParameterError: A setting is invalid, or a node or level does not exist.
 
     Sources: Cox (1975), A note on data-splitting for the evaluation of significance levels, Biometrika 62; Stone
-    (1974), Cross-validatory choice and assessment of statistical predictions, JRSS B 36.
+    (1974), Cross-validatory choice and assessment of statistical predictions, JRSS B 36; Bates, Hastie, Tibshirani
+    (2023), Cross-validation: what does it estimate and how well does it do it?, JASA 119. The term ``d ** 2 / 3`` is
+    this package's own.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is in the wrong cluster
@@ -135,7 +142,7 @@ def improve(
             advance=bar.update,
         )
         base, choice = ScoredDraft(prepared), Choice(problem, exact=True)
-        rises: list[tuple[Ints, Floats]] = []
+        gains = FoldGains(hierarchy.n_items)
         status = _status(lambda: choice.run(progress=run.progress))
         choice.settle()
         status = "max_edits" if choice.full and status == "converged" else status
@@ -146,13 +153,13 @@ def improve(
             bar.set_description("improve, held out")
             again = replace(problem, limits=replace(limits, deadline=whole))
             model = None if choice.misfiled is None else choice.misfiled.model
-            ended = _status(lambda: deque(map(rises.append, held_out_rises(again, base, folds, model)), maxlen=0))
+            ended = _status(lambda: deque(starmap(gains.add, held_out_rises(again, base, folds, model)), maxlen=0))
             status = status if ended == "converged" else ended
     names = NodeNames(hierarchy, in_words=True)
     edits, apart = (tuple(_edit(prepared, one, names) for one in some) for some in (choice.edits, choice.apart))
     tree = apply_edits(hierarchy, edits)
     after = score(prepared.on(tree), run, Sampling())
-    held_out = measured_over(rises, confidence, prepared.weights)
+    held_out = gains.measured(choice.rise, confidence, prepared.weights)
     return Improvement(hierarchy, tree, edits, apart, before, after, held_out, base.reward(1), status, choice.notes)
 
 

@@ -106,6 +106,11 @@ class Editor:
         """Whether the number of edits is at its limit."""
         return self.limits.max_edits is not None and len(self.made) >= self.limits.max_edits
 
+    @property
+    def rise(self) -> Floats:
+        """The gain of each item by the applied edits ``[N]``."""
+        return self.scored.values - self._given
+
     def gain(self, trial: Trial) -> float:
         """Return the gain of the score."""
         return self.prepared.total(trial.rise, trial.items) / self.prepared.hierarchy.n_items

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from pomdp_hier import Hierarchy, evaluate, improve
 from pomdp_hier._intervals import mean_interval
 from pomdp_hier.hqs.inputs import prepare
 from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.improvement import apply_edits, choice
-from pomdp_hier.improvement.choice import Choice, Problem, fold_of, held_out_rises, measured, measured_over, part_of
+from pomdp_hier.improvement.choice import Choice, FoldGains, Problem, fold_of, held_out_rises, measured, part_of
 from pomdp_hier.improvement.incremental import ScoredDraft
 from pomdp_hier.improvement.result import Edit
 from pomdp_hier.improvement.search import Limits
@@ -80,12 +81,18 @@ def test_the_gain_of_a_fold_is_that_of_its_items_in_the_whole_tree_with_the_edit
         ]
         assert all(edit.kind != "split" for edit in edits)
         after = evaluate(X, apply_edits(tree, edits), delta=0.05).values
-        np.testing.assert_allclose(rise, (after - before)[fold == number], atol=1e-12)
+        moved = [edit.nodes[0] for edit in edits if edit.kind == "move" and edit.nodes[0] < tree.n_items]
+        assert not np.isin(moved, items).any()
+        np.testing.assert_array_equal(np.flatnonzero(np.isnan(rise)), np.sort(moved))
+        np.testing.assert_allclose(rise, np.where(np.isnan(rise), np.nan, after - before), atol=1e-12)
     found = improve(X, tree, folds=3, delta=0.05)
-    rise = np.concatenate([rise for _, rise in rises])
-    assert found.held_out.gain == pytest.approx(rise.mean(), abs=1e-12)
-    ends = [mean_interval(values, 0.95) for values in (rise, np.array([one.mean() for _, one in rises]))]
-    half = max(high - low for low, high in ends) / 2
+    held = np.concatenate([rise[items] for items, rise in rises])
+    assert found.held_out.gain == pytest.approx(held.mean(), abs=1e-12)
+    made = found.after.values - found.before.values
+    made[[edit.nodes[0] for edit in found.edits if edit.kind == "move" and edit.nodes[0] < tree.n_items]] = np.nan
+    more = np.nanmean(made - np.mean([rise for _, rise in rises], axis=0))
+    error = np.sqrt(held.var(ddof=1) / 45 + more**2 / 3)
+    half = scipy.stats.t.ppf(0.975, 44) * error
     low, high = found.held_out.interval
     assert (high - found.held_out.gain, found.held_out.gain - low) == pytest.approx((half, half))
 
@@ -117,21 +124,33 @@ def test_a_gain_that_is_measured_on_no_or_one_item_is_not_confirmed():
     assert measured(np.array([0.5, 0.6]), 0.9).interval == mean_interval(np.array([0.5, 0.6]), 0.9)
 
 
-def test_the_interval_over_folds_is_the_wider_of_that_of_items_and_that_of_folds():
-    values = np.random.default_rng(0).normal(size=9)
-    like, apart = [values, values[::-1], values], [np.full(9, value) for value in (0.0, 0.1, 0.5)]
+def test_the_interval_allows_for_edits_that_differ_from_those_of_the_folds():
+    rng = np.random.default_rng(0)
+    rises = rng.normal(size=(3, 27))
+    held = np.split(np.arange(27), 3)
+    rises[1, 20] = np.nan  # moved by itself
 
-    def over(rises, weights=None):
-        return measured_over([(np.arange(9) + 9 * k, rise) for k, rise in enumerate(rises)], 0.95, weights)
+    def over(made, weights=None, n=3):
+        folds = FoldGains(27)
+        for items, rise in zip(held[:n], rises[:n], strict=True):
+            folds.add(items, rise)
+        return folds.measured(made, 0.95, weights)
 
-    assert over(like).interval == pytest.approx(mean_interval(np.concatenate(like), 0.95))
-    assert over(apart).interval == pytest.approx(mean_interval(np.array([0.0, 0.1, 0.5]), 0.95))
-    assert over(apart[:2]) == measured(np.concatenate(apart[:2]), 0.95)
-    assert np.isnan(over([]).gain)
-    weights = np.arange(27.0)
-    assert over(like, weights).gain == pytest.approx(np.average(np.concatenate(like), weights=weights))
+    own, same = np.concatenate([rise[items] for items, rise in zip(held, rises, strict=True)]), rises.mean(axis=0)
+    assert over(same) == measured(own, 0.95)
+    wider = measured(own, 0.95, further=0.3 / np.sqrt(3)).interval
+    assert wider[0] < measured(own, 0.95).interval[0] - 0.1
+    assert over(same + 0.3).interval == pytest.approx(wider)
+    assert over(same - 0.3).interval == pytest.approx(over(same + 0.3).interval)
+    assert over(np.full(27, np.nan)) == measured(own, 0.95)
+    assert np.isnan(over(same, n=0).gain)
+    apart = same + np.arange(27.0)
+    for weights in (np.arange(27.0), np.ones(27), np.r_[np.zeros(18), np.ones(9)]):
+        further = np.average(np.delete(np.arange(27.0), 20), weights=np.delete(weights, 20)) / np.sqrt(3)
+        expected = measured(own, 0.95, weights, further)
+        assert over(apart, weights).gain == pytest.approx(np.average(own, weights=weights))
+        assert over(apart, weights).interval == pytest.approx(expected.interval)
     assert over(apart, np.ones(27)).interval == pytest.approx(over(apart).interval)
-    assert over(apart, np.r_[np.zeros(18), np.ones(9)]).gain == pytest.approx(0.5)
 
 
 def test_every_item_is_in_one_fold_and_neighbours_in_different_ones():
