@@ -1,5 +1,6 @@
 """The action of a policy over a line or a triangle of beliefs, with borders where actions tie."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
@@ -9,7 +10,7 @@ import numpy as np
 
 from pomdp_hier._arguments import check_integer
 from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier._text import brief, counted
+from pomdp_hier._text import brief, counted, shortened, visible
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.arrays import is_row
 from pomdp_hier.planning.alpha_vectors import best_regions, envelope
@@ -19,7 +20,20 @@ from pomdp_hier.planning.policies import AlphaVectorPolicy, as_policy, decided
 from pomdp_hier.planning.value_iteration import FiniteHorizonSolution
 from pomdp_hier.pomdp.belief import Belief, as_belief
 from pomdp_hier.pomdp.problem import POMDP, require_problem
-from pomdp_hier.report.elements import CYCLE, GREY, INK, TRIANGLE, draw_triangle, figure_text, figure_texts, new_axes
+from pomdp_hier.report.elements import (
+    CYCLE,
+    GREY,
+    INK,
+    TRIANGLE,
+    axes_size,
+    draw_triangle,
+    figure_texts,
+    legend_beside,
+    legend_inches,
+    new_axes,
+    spread,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +46,7 @@ _INSIDE = 1e-9  # how far beliefs are moved inside
 _SHORTEST = 1e-7  # of a piece of a line
 _Looks: TypeAlias = dict[Any, tuple[str, str]]  # the colour and the text of each action
 _LABELS = 5  # the most borders of a side that are labelled
+_KEY = "number at a border:\nshare of the right\nor upper corner"
 
 
 def draw_action_regions(
@@ -84,10 +99,14 @@ def draw_action_regions(
         resolution = 400 if line else 48
     check_integer("resolution", resolution, 2)
     regions = _Regions(policy, problem, corners, resolution)
-    actions = problem.all_actions
-    texts = figure_texts(actions)
-    looks = {action: (CYCLE[k % len(CYCLE)], texts[k]) for k, action in enumerate(actions)}
-    return (_draw_band if line else _draw_triangle)(regions, corners, looks, ax)
+    return (_draw_band if line else _draw_triangle)(regions, corners, action_looks(problem.all_actions), ax)
+
+
+def action_looks(actions: Sequence[Any]) -> _Looks:
+    """Return the colour and the text of each action of a problem, the same in all of its figures."""
+    return {
+        a: (CYCLE[k % len(CYCLE)], text) for k, (a, text) in enumerate(zip(actions, figure_texts(actions), strict=True))
+    }
 
 
 def _corners(problem: POMDP, states: Sequence[Any] | None, between: Sequence[Any] | None) -> list[Belief]:
@@ -141,26 +160,26 @@ def corner_beliefs(between: Any, states: Sequence[Any], counts: tuple[int, ...])
     return corners
 
 
-def line_label(corners: Sequence[Belief]) -> str:
-    """Return the label of the axis from one belief to another.
+def line_label(corners: Sequence[Belief], width: float = math.inf) -> str:
+    """Return the label of the axis from one belief to another, in lines of at most ``width`` points.
 
     Example:
         >>> line_label([Belief({"a": 1}), Belief({"b": 1})]), line_label([Belief({"a": 1}), Belief.uniform("ab")])
         ('probability of b', 'from a: 1 to a: .5, b: .5')
     """
     if all(len(corner) == 1 for corner in corners):
-        return f"probability of {corner_name(corners[1])}"
-    return f"from {_belief_name(corners[0])} to {_belief_name(corners[1])}"
+        return wrapped(f"probability of {corner_name(corners[1])}", width, 10.0, 200)
+    return wrapped(f"from {_belief_name(corners[0])} to {_belief_name(corners[1])}", width, 10.0, 200)
 
 
 def corner_name(corner: Belief) -> str:
     """Return the name of a certain state, or the text of a belief."""
-    return figure_text(next(iter(corner))) if len(corner) == 1 else _belief_name(corner)
+    return shortened(visible(str(next(iter(corner)))), 60) if len(corner) == 1 else _belief_name(corner)
 
 
 def _belief_name(corner: Belief) -> str:
     ranked = sorted(corner.items(), key=lambda pair: -float(pair[1]))
-    parts = [f"{figure_text(s, 24)}: {f'{float(p):.3g}'.removeprefix('0')}" for s, p in ranked[:3]]
+    parts = [f"{shortened(visible(str(s)), 24)}: {f'{float(p):.3g}'.removeprefix('0')}" for s, p in ranked[:3]]
     return ", ".join(parts) + (f", {len(ranked) - 3} more" if len(ranked) > 3 else "")
 
 
@@ -337,58 +356,62 @@ def _area(polygon: Floats) -> float:
 
 def _draw_band(regions: _Regions, corners: Sequence[Belief], looks: _Looks, ax: "Axes | None") -> "Axes":
     """Draw the regions of a line as a band."""
-    ax = new_axes(ax, width=6.4, height=1.7)
     pieces = regions.line()
-    for _, end, _ in pieces[:-1]:
-        ax.text(end, 1.06, f"{end:z.4f}", fontsize=8, color=INK, ha="center", va="bottom", rotation=35)
-        ax.plot([end, end], [0, 1.04], color=INK, lw=0.8)
-    drawn: set[Any] = set()
+    drawn = {name: looks[name][1] for *_, name in pieces if name is not _NOTHING}
+    ax = new_axes(ax, width=4.8 + legend_inches(drawn.values()), height=1.9)
+    borders = [end for _, end, _ in pieces[:-1]]
+    width, _ = axes_size(ax, 320.0)
+    for end, place in zip(borders, spread(borders, 17 / width), strict=True):
+        ax.plot([end, end, place], [0, 1.02, 1.1], color=INK, lw=0.8, clip_on=False)
+        look: dict[str, Any] = {"fontsize": 8, "color": INK, "ha": "left", "va": "bottom", "rotation_mode": "anchor"}
+        ax.text(place, 1.12, f"{end:z.4f}", rotation=35, **look)
     for start, end, name in pieces:
         if name is not _NOTHING:
-            colour, text = looks[name]
-            ax.fill_between([start, end], 0, 1, color=colour, lw=0, label=None if name in drawn else text)
-            drawn.add(name)
-    ax.set(xlim=(0, 1), ylim=(0, 1.5), yticks=[], xlabel=line_label(corners))
+            colour, _ = looks[name]
+            ax.fill_between([start, end], 0, 1, color=colour, lw=0, label=drawn.pop(name, None))
+    ax.set(xlim=(0, 1), ylim=(0, 1.5), yticks=[], xlabel=line_label(corners, width))
     ax.spines["left"].set_visible(False)
-    if drawn:
-        ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.4))
+    if ax.collections:
+        legend_beside(ax)
     return ax
 
 
 def _draw_triangle(regions: _Regions, corners: Sequence[Belief], looks: _Looks, ax: "Axes | None") -> "Axes":
     """Draw the regions of a triangle as polygons, with the borders on its sides labelled."""
-    ax = new_axes(ax, width=5.8, height=4.6)
     found: dict[Any, list[Floats]] = {}
     for action, weights in regions.polygons():
         found.setdefault(action, []).append(weights @ TRIANGLE)
+    names = {name: text for name, (_, text) in looks.items() if name in found}
+    ax = new_axes(ax, width=5.9 + legend_inches(names.values()), height=4.6)
     from matplotlib.collections import PolyCollection
 
-    for name, (colour, text) in looks.items():
-        if name in found:
-            ax.add_collection(PolyCollection(found[name], facecolor=colour, edgecolor=colour, lw=0.3))
-            ax.scatter([], [], marker="s", s=60, color=colour, label=text)
+    for name, label in names.items():
+        # Edges of the same colour hide the seams between the polygons of a region.
+        colour, _ = looks[name]
+        ax.add_collection(PolyCollection(found[name], facecolor=colour, edgecolor=colour, lw=0.8))
+        ax.scatter([], [], marker="s", s=60, color=colour, label=label)
     draw_triangle(ax, [corner_name(corner) for corner in corners], GREY)
-    for start, end in ((0, 1), (0, 2), (1, 2)):
-        _label_side(ax, regions, start, end)
-    if set(found) - {_NOTHING}:
-        ax.legend(frameon=False, loc="upper right", bbox_to_anchor=(1.12, 1.0))
+    labelled = [_label_side(ax, regions, start, end) for start, end in ((0, 1), (0, 2), (1, 2))]
+    if any(labelled):
+        ax.text(-0.25, 1.0, _KEY, fontsize=8, color=INK, ha="left", va="top")
+    if names:
+        legend_beside(ax)
     return ax
 
 
-def _label_side(ax: "Axes", regions: _Regions, start: int, end: int) -> None:
-    """Mark the borders on a side, each with its share of the end, outside of the triangle."""
-    pieces = regions.line(start, end)
-    if len(pieces) - 1 > _LABELS:
-        return
+def _label_side(ax: "Axes", regions: _Regions, start: int, end: int) -> bool:
+    """Mark the borders on a side by their shares of its end, outside of the triangle; return whether any is."""
+    borders = [border for _, border, _ in regions.line(start, end)[:-1]]
+    if len(borders) > _LABELS:
+        return False
     outward = (TRIANGLE[start] + TRIANGLE[end]) / 2 - TRIANGLE.mean(axis=0)
     outward /= np.hypot(*outward)
-    for _, border, _ in pieces[:-1]:
-        point = (1 - border) * TRIANGLE[start] + border * TRIANGLE[end]
-        (x, y), (u, v) = point, point + 0.02 * outward
-        ax.plot([x, u], [y, v], color=INK, lw=0.8)
-        side = "center" if abs(outward[0]) < 0.5 else "left" if outward[0] > 0 else "right"
-        x, y = point + 0.03 * outward
-        ax.text(
-            x, y, f"{border:z.3f}", fontsize=7.5, color=INK, ha=side,
-            va="top" if outward[1] < -0.5 else "center",
-        )  # fmt: skip
+    below = outward[1] < -0.5
+    for border, place in zip(borders, spread(borders, 0.12 if below else 0.06), strict=True):
+        point, moved = ((1 - x) * TRIANGLE[start] + x * TRIANGLE[end] for x in (border, place))
+        ticks = np.array([point, moved + 0.03 * outward])
+        ax.plot(*ticks.T, color=INK, lw=0.8)
+        side = "center" if below else "left" if outward[0] > 0 else "right"
+        x, y = moved + 0.037 * outward
+        ax.text(x, y, f"{border:z.3f}", fontsize=8, color=INK, ha=side, va="top" if below else "center")
+    return bool(borders)

@@ -15,7 +15,7 @@ from pomdp_hier.hierarchy.arrays import is_row
 from pomdp_hier.planning.alpha_vectors import envelope
 from pomdp_hier.planning.value_iteration import FiniteHorizonSolution
 from pomdp_hier.pomdp.belief import Belief, as_belief
-from pomdp_hier.report.action_regions import corner_beliefs, line_label
+from pomdp_hier.report.action_regions import action_looks, corner_beliefs, line_label
 from pomdp_hier.report.elements import (
     BLUE,
     CYCLE,
@@ -23,11 +23,18 @@ from pomdp_hier.report.elements import (
     INK,
     ORANGE,
     TRIANGLE,
+    axes_size,
     draw_triangle,
     figure_text,
     figure_texts,
+    has_layout,
+    legend_beside,
+    legend_inches,
     new_axes,
     require_axis_range,
+    spread,
+    text_width,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -63,11 +70,14 @@ def draw_belief_trace(
     """
     beliefs = _sequence(beliefs, labels)
     check_integer("most", most, 1)
-    ax = new_axes(ax, width=max(4.8, 0.9 * len(beliefs) + 2.4), height=3.4)
     order = list(dict.fromkeys(states if states is not None else [s for b in beliefs for s in b]))
     weight = {s: max(float(b[s]) for b in beliefs) for s in order}
     shown = set(sorted(order, key=lambda s: -weight[s])[:most])
     bands = [s for s in order if s in shown]
+    others = counted(len(order) - len(bands), "more state")
+    step = min(0.9 if labels is None else 1.1, 14 / len(beliefs))
+    beside = legend_inches([*map(figure_text, bands), others])
+    ax = new_axes(ax, width=max(3.4, step * len(beliefs) + 0.6) + beside, height=3.4)
     positions = np.arange(len(beliefs))
     bottom = np.zeros(len(beliefs))
     look: dict[str, Any] = {"width": 0.82, "edgecolor": "white"}
@@ -77,14 +87,16 @@ def draw_belief_trace(
         bottom += heights
     rest = np.array([math.fsum(float(p) for _, p in b.items()) for b in beliefs]) - bottom
     if len(order) > len(bands):
-        others = counted(len(order) - len(bands), "more state")
         ax.bar(positions, np.maximum(rest, 0), bottom=bottom, color="#dddddd", hatch="///", label=others, **look)
-    ax.set_xticks(positions, list(labels) if labels is not None else [str(i) for i in positions])
-    if labels is not None and max(len(str(label)) for label in labels) * len(labels) > 70:
-        ax.tick_params(axis="x", rotation=30)
     ax.set(ylim=(0, 1), ylabel="probability", xlabel="step" if labels is None else "")
+    ax.set_xticks(positions, list(map(str, positions)))
+    if labels is not None:
+        room = 0.85 * axes_size(ax, step * 72 * len(beliefs))[0] / len(beliefs)
+        upright = room > 40  # else a label would have a line for each syllable
+        ax.set_xticklabels(wrapped(label, room if upright else 120, 8.5, 120) for label in labels)
+        ax.tick_params(axis="x", labelsize=8.5, rotation=0 if upright else 90)
     handles, names = ax.get_legend_handles_labels()
-    ax.legend(handles[::-1], names[::-1], frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    legend_beside(ax, handles=handles[::-1], labels=names[::-1])
     return ax
 
 
@@ -100,7 +112,7 @@ def draw_belief_simplex(
     Args:
         beliefs: The beliefs, each over the same two or three states.
         states: The two or three states, from left to right (and up); found from the beliefs by default.
-        labels: A text beside each belief.
+        labels: A text beside each belief. Where they would overlap, beliefs are numbered from 0 and the texts listed.
         ax: Where to draw; a new figure by default.
 
     Raises:
@@ -138,9 +150,9 @@ def draw_belief_simplex(
         ax.plot(frame[:, 0], frame[:, 1], color=INK, lw=1.2)
         for tick in np.linspace(0, 1, 11):
             ax.plot([tick, tick], [-0.02, 0.02], color=GREY, lw=1)
-            ax.text(tick, -0.06, f"{tick:z.1f}", ha="center", va="top", fontsize=8, color=GREY)
+            ax.text(tick, -0.06, f"{tick:z.1f}", ha="center", va="top", fontsize=8, color=INK)
         for x, name in enumerate(corners):
-            ax.text(x, -0.2, figure_text(name), ha="center", va="top", color=INK)
+            ax.text(x, -0.24, wrapped(name, 150, 10.0), ha="center", va="top", color=INK)
     else:
         frame = TRIANGLE
         draw_triangle(ax, corners, INK)
@@ -155,21 +167,80 @@ def draw_belief_simplex(
 
 def _draw_path(ax: "Axes", points: Any, labels: Sequence[str] | None, *, flat: bool) -> None:
     """Draw the points connected by arrows, the last one filled; on a line the arrows are arcs."""
-    for start, end in pairwise(points):
-        if np.allclose(start, end):
-            continue
-        bend = "arc3,rad=-0.35" if flat else "arc3,rad=0.08"
-        style = {"arrowstyle": "-|>", "color": BLUE, "lw": 1.3, "connectionstyle": bend, "shrinkA": 4, "shrinkB": 4}
+    bend = -0.35 if flat else 0.08
+    arrows = [(start, end) for start, end in pairwise(points) if not np.allclose(start, end)]
+    for start, end in arrows:
+        style = {"arrowstyle": "-|>", "color": BLUE, "lw": 1.3, "shrinkA": 4, "shrinkB": 4}
+        style["connectionstyle"] = f"arc3,rad={bend}"
         ax.annotate("", xy=tuple(end), xytext=tuple(start), arrowprops=style)
     ax.scatter(points[:-1, 0], points[:-1, 1], s=34, facecolor="white", edgecolor=BLUE, zorder=3)
     ax.scatter(points[-1:, 0], points[-1:, 1], s=52, color=ORANGE, marker="D", zorder=4)
-    texts: dict[tuple[float, float], list[str]] = {}  # beliefs that were met twice share one label
-    for point, text in zip(points, labels or (), strict=bool(labels)):
-        texts.setdefault((round(float(point[0]), 9), round(float(point[1]), 9)), []).append(text)
-    for place, names in texts.items():
+    if labels is None:
+        return
+    met: dict[tuple[float, float], list[int]] = {}  # beliefs that were met twice share one label
+    for k, point in enumerate(points):
+        met.setdefault((round(float(point[0]), 9), round(float(point[1]), 9)), []).append(k)
+    names = [figure_text(label) for label in labels]
+    words = [", ".join(names[k] for k in steps) for steps in met.values()]
+    found = _apart(ax, list(met), words, arrows, bend)
+    if found is None:  # numbers, and the labels beside
+        key = [f"{k}  {name}" for k, name in enumerate(names)]
+        _make_room(ax, key)
+        ax.annotate("\n".join(key), (1, 1), xytext=(14, 0), xycoords="axes fraction", textcoords="offset points",
+                    va="top", fontsize=8, color=INK)  # fmt: skip
+        words = [", ".join(map(str, steps)) for steps in met.values()]
+        found = _apart(ax, list(met), words, arrows, bend) or [_AROUND[0]] * len(words)
+    for place, text, (x, y, side, foot) in zip(met, words, found, strict=True):
         patch = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}
-        joined = ", ".join(names)
-        ax.annotate(joined, place, xytext=(7, 8), textcoords="offset points", fontsize=8, color=INK, bbox=patch)
+        look: dict[str, Any] = {"ha": side, "va": foot, "fontsize": 8, "color": INK, "bbox": patch}
+        ax.annotate(text, place, xytext=(x, y), textcoords="offset points", **look)
+
+
+def _make_room(ax: "Axes", lines: Sequence[str]) -> None:
+    """Enlarge a figure of the package's own by the lines of a key to its right."""
+    figure: Any = ax.get_figure()
+    if has_layout(ax) and len(figure.axes) == 1:
+        width, height = figure.get_size_inches()
+        figure.set_size_inches(width + legend_inches(lines), max(height, 0.3 + 0.15 * len(lines)))
+
+
+# Where a label may be beside its point: points to the right and up, and the side of the label that is there.
+_AROUND = (
+    (0, 7, "center", "bottom"), (7, 7, "left", "bottom"), (-7, 7, "right", "bottom"), (7, -7, "left", "top"),
+    (-7, -7, "right", "top"), (0, -8, "center", "top"), (9, 0, "left", "center"), (-9, 0, "right", "center"),
+    (16, 16, "left", "bottom"), (-16, 16, "right", "bottom"), (16, -16, "left", "top"), (-16, -16, "right", "top"),
+)  # fmt: skip
+_SHARE = {"left": 0.0, "bottom": 0.0, "center": 0.5, "right": 1.0, "top": 1.0}
+
+
+def _apart(ax: "Axes", places: Any, words: Sequence[str], arrows: Any, bend: float) -> list[Any] | None:
+    """Return a place of `_AROUND` for each text, apart from points, heads and other texts; ``None`` if one has none."""
+    from matplotlib.transforms import Bbox
+
+    figure: Any = ax.get_figure(root=True)
+    figure.draw_without_rendering()
+    scale = figure.dpi / 72
+    dots = ax.transData.transform(places)
+    centres = [(dot, 4.0) for dot in dots]
+    for start, end in arrows:
+        (x, y), (u, v) = ax.transData.transform([start, end])
+        way = np.array([(x - u) / 2 + bend * (v - y), (y - v) / 2 - bend * (u - x)])  # from the tip along the arrow
+        centres.append((np.array([u, v]) + 9 * scale * way / np.hypot(*way), 5.0))
+    taken = [Bbox([middle - half * scale, middle + half * scale]) for middle, half in centres]
+    taken += [text.get_window_extent() for text in ax.texts if text.get_text()]
+    found = []
+    for dot, text in zip(dots, words, strict=True):
+        size = scale * np.array([1.06 * text_width(text, 8.0) + 2, 11.0])
+        for x, y, side, foot in _AROUND:
+            corner = dot + scale * np.array([x, y]) - size * (_SHARE[side], _SHARE[foot])
+            box = Bbox([corner, corner + size])
+            if not box.count_overlaps(taken):
+                taken.append(box)
+                found.append((x, y, side, foot))
+                break
+        else:
+            return None
+    return found
 
 
 def _sequence(beliefs: Any, labels: Sequence[str] | None) -> list[Belief]:
@@ -221,6 +292,21 @@ def draw_alpha_vectors(
     References:
         Kaelbling, Littman and Cassandra (1998), section 4.1.
     """
+    ax = _draw_vectors(vectors, actions, states, between, ax)
+    legend_beside(ax, title="action" if actions is not None else None)
+    return ax
+
+
+def _draw_vectors(
+    vectors: Any,
+    actions: Sequence[Any] | None,
+    states: Sequence[Any] | None,
+    between: Sequence[Any] | None,
+    ax: "Axes | None",
+    looks: Mapping[Any, tuple[str, str]] | None = None,
+    planned: float = 320.0,
+) -> "Axes":
+    """Draw the vectors without a legend; ``looks`` are the colours and texts of actions, by default in their order."""
     array = _vectors(vectors)
     size = array.shape[1]
     for name, given in (("actions", actions), ("states", states)):
@@ -247,24 +333,32 @@ def draw_alpha_vectors(
     pieces = envelope(ends)
     if not pieces:
         raise ParameterError("vectors: got -inf for each on this line; expected one that is legal at all its beliefs.")
-    ax = new_axes(ax, width=5.6, height=3.8)
+    if looks is None or actions is None:
+        labels = figure_texts([f"vector {k}" for k in range(len(array))] if actions is None else actions)
+        named = list(dict.fromkeys(labels[k] for *_, k in pieces))
+        colours = {name: CYCLE[k % len(CYCLE)] for k, name in enumerate(named)}
+    else:
+        labels = [looks[action][1] for action in actions]
+        named = list(dict.fromkeys(labels[k] for *_, k in pieces))
+        colours = {name: colour for colour, name in looks.values()}
+    ax = new_axes(ax, width=5.6 + legend_inches(named), height=3.8)
     for row in ends[np.isfinite(ends[:, 0])]:
         ax.plot([0, 1], row, color="#c6ccd2", lw=0.9, zorder=1)
-    labels = figure_texts([f"vector {k}" for k in range(len(array))] if actions is None else actions)
-    colours = {name: CYCLE[k % len(CYCLE)] for k, name in enumerate(dict.fromkeys(labels[k] for *_, k in pieces))}
-    drawn: set[str] = set()
+    from matplotlib.patheffects import Normal, Stroke
+
+    edge = [Stroke(linewidth=3.8, foreground=INK), Normal()]  # so that pale colours differ from the vectors in grey
     for start, end, k in pieces:
         value = ends[k, 0] + (ends[k, 1] - ends[k, 0]) * np.array([start, end])
-        label = None if labels[k] in drawn else labels[k]
-        drawn.add(labels[k])
-        ax.plot([start, end], value, color=colours[labels[k]], lw=2.8, label=label, zorder=3, solid_capstyle="butt")
+        label = labels[k] if labels[k] in named else None
+        named = [name for name in named if name != label]
+        look: dict[str, Any] = {"lw": 2.8, "zorder": 3, "solid_capstyle": "butt", "path_effects": edge}
+        ax.plot([start, end], value, color=colours[labels[k]], label=label, **look)
     top = ends[np.isfinite(ends)].max()
     bottom = min(ends[k, 0] + (ends[k, 1] - ends[k, 0]) * x for start, end, k in pieces for x in (start, end))
     room = (top - bottom or 1.0) * 0.35
     ax.set(xlim=(0, 1), ylim=(bottom - room, top + 0.1 * room))
-    _mark_borders(ax, [one[1] for one, other in pairwise(pieces) if labels[one[2]] != labels[other[2]]])
-    ax.set(xlabel=line_label(corners), ylabel="value")
-    ax.legend(frameon=False, title="action" if actions is not None else None)
+    _mark_borders(ax, [one[1] for one, other in pairwise(pieces) if labels[one[2]] != labels[other[2]]], planned)
+    ax.set(xlabel=line_label(corners, axes_size(ax, planned)[0]), ylabel="value")
     return ax
 
 
@@ -297,19 +391,24 @@ def _product(vectors: Floats, weights: Floats) -> Floats:
     return values
 
 
-def _mark_borders(ax: "Axes", borders: Sequence[float]) -> None:
-    """Mark up to eight borders by dotted lines with their positions at the foot."""
-    foot = ax.get_ylim()[0]
-    for x in borders[:8]:
+def _mark_borders(ax: "Axes", borders: Sequence[float], planned: float) -> None:
+    """Mark the borders by dotted lines, and up to twelve by their positions at the foot."""
+    (width, _), foot = axes_size(ax, planned), ax.get_ylim()[0]
+    for x in borders:
         ax.axvline(x, color=INK, lw=0.8, ls=":", zorder=2)
-        free = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}
-        ax.text(x, foot, f"{x:z.4f}", fontsize=7.5, color=INK, ha="center", va="bottom", rotation=90, bbox=free)
+    free = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}
+    look: dict[str, Any] = {"fontsize": 8, "color": INK, "rotation": 90, "bbox": free, "zorder": 4}
+    places = spread(borders, 14 / width, (9 / width, 1 - 9 / width)) if len(borders) <= 12 else ()
+    for x, place in zip(borders, places, strict=bool(places)):
+        ax.text(place, foot, f"{x:z.4f}", ha="center", va="bottom", **look)
 
 
 def draw_backups(
     plan: FiniteHorizonSolution, *, steps: Sequence[int] | None = None, between: Sequence[Any] | None = None
 ) -> "list[Axes]":
     """Draw the alpha vectors over a line of beliefs, one panel per backup.
+
+    The actions have the same colours in all panels, and those that `draw_action_regions` gives them.
 
     Args:
         plan: The result of `value_iteration`.
@@ -344,17 +443,19 @@ def draw_backups(
         )
     columns = min(len(steps), 3)
     rows = math.ceil(len(steps) / columns)
-    first = new_axes(None, width=4.2 * columns, height=3.2 * rows)
+    parts = [plan.at_step(plan.horizon - step) for step in steps]
+    looks = action_looks(plan.compiled.actions)
+    names = [name for _, name in looks.values()]
+    first = new_axes(None, width=4.2 * columns + legend_inches(names), height=3.2 * rows)
     figure: Any = first.get_figure()
     figure.clear()
     drawn = []
-    for k, step in enumerate(steps):
+    for k, (step, rest) in enumerate(zip(steps, parts, strict=True)):
         ax = new_axes(figure.add_subplot(rows, columns, k + 1))
-        rest = plan.at_step(plan.horizon - step)
-        draw_alpha_vectors(rest.vectors, actions=rest.actions, states=plan.compiled.states, between=between, ax=ax)
+        _draw_vectors(rest.vectors, rest.actions, plan.compiled.states, between, ax, looks, 240.0)
         ax.set_title(f"{counted(step, 'step')} to go: {counted(len(rest.vectors), 'vector')}", fontsize=10)
-        legend = ax.get_legend()
-        if k and legend is not None:  # one is enough
-            legend.remove()
         drawn.append(ax)
+    found = {label: line for ax in drawn for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    shown = [name for name in names if name in found]
+    figure.legend([found[name] for name in shown], shown, title="action", frameon=False, loc="outside right upper")
     return drawn

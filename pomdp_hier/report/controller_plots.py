@@ -44,7 +44,7 @@ def draw_controller(
 
     A node shows its number and action, its value, its share of the (discounted) steps, and the belief at the first
     visit of a run. Beliefs over at most five states are drawn as bars. Each line below is an edge: its observations,
-    and an arrow from its right end to the next node. All arrows to a node have the colour of its frame and meet at its
+    the number of the next node, and an arrow to it. All arrows to a node have the colour of its frame and meet at its
     arrowhead. Edges to a later layer arrive from the left, others from the right.
 
     Args:
@@ -79,7 +79,8 @@ def draw_controller(
         _draw_node(ax, layout, node, scale)
     for k, (x, y) in enumerate(layout.notes):
         ax.text(x, y, layout.lines[k], fontsize=_FONT * 0.9 * scale, color=INK, va="center_baseline")
-    size, total = len(graph.nodes), len(graph.nodes) + graph.n_left_out
+    size = len(graph.nodes)
+    total = size + graph.n_left_out + len(graph.unreached)
     title = f"controller of {counted(size, 'node')}" if size == total else f"{size} of {total} nodes of a controller"
     ax.set_title(title, fontsize=11 * scale, y=1.0, pad=-15 * scale)
     return ax
@@ -130,6 +131,10 @@ class _Sizes:
         height = max(sum(self.size[k][1] + _ROOM for k in layer) for layer in layers) + 3 * _LINE
         return max(width / 72 / _SLIDE[0], height / 72 / _SLIDE[1])
 
+    def edge_line(self, edge: GraphEdge) -> str:
+        """Return the line of an edge: its observations and the number of its target."""
+        return f"{self.graph.edge_text(edge, 3)} → {edge.target}"
+
     def others(self, k: int) -> list[str]:
         """Return the lines of a node below its edges: the edges left out, and the end of the run."""
         node, edges = self.nodes[k], self.edges[k]
@@ -155,7 +160,7 @@ class _Sizes:
         head, second, belief = self.words[k]
         bars = _PAD + _BAR[0] * len(self.bars) + 4 if self.bars else 0.0
         wide = max(_wide(head, bold=True), _wide(second, 0.85)) + bars
-        rows = [*(self.graph.edge_text(edge, 3) for edge in self.edges[k]), *self.others(k)]
+        rows = [*map(self.edge_line, self.edges[k]), *self.others(k)]
         wide = max([wide, _wide(belief, 0.85), *(_wide(row, 0.85) + 8 for row in rows)])
         return wide + 2 * _PAD, _PAD + _LINE * (2 + bool(belief) + len(rows)) + _PAD / 2
 
@@ -279,7 +284,7 @@ def _draw_node(ax: "Axes", layout: _Layout, node: GraphNode, scale: float) -> No
     right = box.x + box.width
     for edge in layout.sizes.edges[k]:
         y = box.rows[edge.target]
-        ax.text(right - _PAD - 2, y, layout.graph.edge_text(edge, 3), ha="right", **small)
+        ax.text(right - _PAD - 2, y, layout.sizes.edge_line(edge), ha="right", **small)
         ax.plot([right], [y], marker="o", ms=4.5 * scale, color=layout.colour[edge.target], zorder=5)
     for j, line in enumerate(layout.sizes.others(k)):
         y = box.last + j * _LINE

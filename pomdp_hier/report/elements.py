@@ -6,6 +6,7 @@ they are markup (`Html`), so that no caller can forget it.
 
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from html import escape
@@ -203,6 +204,73 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
     return float(np.ptp(TextPath((0, 0), text, size=size, prop=look).vertices[:, 0]))
 
 
+def wrapped(value: object, width: float, size: float, most: int = 60) -> str:
+    """Return the value as plain text in lines of at most ``width`` points, at a font size in points.
+
+    Lines end at spaces, or after a slash, a hyphen or an underscore; within a word only if it is wider than a line.
+
+    Example:
+        >>> wrapped("open the left door", 60, 10), wrapped("costs $5", 300, 10)
+        ('open the\\nleft door', 'costs \\\\$5')
+    """
+    lines = [""]
+    for part in re.split(r"(?<=\s)(?!/)|(?<=\w[/_-])(?=\w)", shortened(visible(str(value)), most)):
+        if lines[-1] and text_width((lines[-1] + part).rstrip(), size) > width:
+            lines.append("")
+        while text_width(part.rstrip(), size) > width and len(part) > 1:
+            fits = max([k for k in range(1, len(part)) if text_width(part[:k], size) <= width], default=1)
+            lines[-1:] = [part[:fits], ""]
+            part = part[fits:]
+        lines[-1] += part
+    return "\n".join(line.strip() for line in lines).replace("$", r"\$") or '""'
+
+
+def spread(places: Sequence[float], gap: float, limits: tuple[float, float] = (0.0, 1.0)) -> list[float]:
+    """Return increasing places moved as little as possible, so that neighbours are ``gap`` apart within the limits.
+
+    Example:
+        >>> spread([0.0, 0.5, 0.52], 0.1), spread([0.01, 0.02], 0.1)
+        ([0.0, 0.46, 0.56], [0.0, 0.1])
+    """
+    from scipy.optimize import isotonic_regression
+
+    if not len(places):
+        return []
+    offsets = gap * np.arange(len(places))
+    moved = isotonic_regression(np.asarray(places) - offsets).x.clip(limits[0], max(limits[0], limits[1] - offsets[-1]))
+    return [round(x, 12) for x in (moved + offsets).tolist()]
+
+
+def axes_size(ax: "Axes", planned: float | None = None) -> tuple[float, float]:
+    """Return the width and height of the axes in points; with a layout engine, its width will be as ``planned``."""
+    figure: Any = ax.get_figure()
+    box = ax.get_window_extent()
+    width = planned if planned is not None and has_layout(ax) else box.width * 72 / figure.dpi
+    return width, box.height * 72 / figure.dpi
+
+
+def has_layout(ax: "Axes") -> bool:
+    """Return whether the figure shrinks its axes for what is outside of them, as one of the package's own does."""
+    figure: Any = ax.get_figure()
+    return figure.get_layout_engine() is not None
+
+
+def legend_beside(ax: "Axes", **options: Any) -> None:
+    """Put the legend to the right of the axes, where it covers nothing.
+
+    In a caller's figure without a layout engine it would be cut off; there it is inside, on white.
+    """
+    if has_layout(ax):
+        ax.legend(**options, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), borderaxespad=0.8)
+    else:
+        ax.legend(**options, framealpha=0.9, edgecolor="none")
+
+
+def legend_inches(labels: Iterable[str]) -> float:
+    """Return the width that a legend with these labels needs beside the axes."""
+    return (max((text_width(label, 10.0) for label in labels), default=0.0) + 48) / 72
+
+
 def fit_points(ax: "Axes", width: float, height: float, own_figure: bool) -> float:
     """Set the limits to a drawing in points, and return the scale at which it fits.
 
@@ -222,14 +290,16 @@ def fit_points(ax: "Axes", width: float, height: float, own_figure: bool) -> flo
 
 
 def draw_triangle(ax: "Axes", states: Sequence[Any], colour: str) -> None:
-    """Draw the simplex of three states with the names of its corners."""
+    """Draw the simplex of three states with the names of its corners, below and above the labels of its sides."""
     outline = TRIANGLE[[0, 1, 2, 0]]
     ax.plot(outline[:, 0], outline[:, 1], color=colour, lw=1.2)
+    width, height = axes_size(ax)
+    room = 0.48 * min(width / 1.5, height / 1.2)
     for (x, y), state in zip(TRIANGLE, states, strict=True):
-        shift, side = (0.03, "bottom") if y > 0 else (-0.05, "top")
-        ax.text(x, y + shift, figure_text(state), ha="center", va=side, color=INK)
-    ax.set(xlim=(-0.15, 1.15), ylim=(-0.13, 1.0))
-    ax.set_aspect("equal")
+        shift, side, lines = (0.03, "bottom", 2) if y > 0 else (-0.09, "top", 1)
+        ax.text(x, y + shift, wrapped(state, lines * room, 10.0, 120), ha="center", va=side, color=INK)
+    ax.set(xlim=(-0.25, 1.25), ylim=(-0.2, 1.0))
+    ax.set_aspect("equal", anchor="W")  # at the left, so that a legend at the right has the rest
     ax.set_axis_off()
 
 

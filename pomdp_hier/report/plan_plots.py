@@ -284,8 +284,8 @@ def draw_bounds(solution: Solution, *, ax: "Axes | None" = None) -> "Axes":
     seconds = [max(entry.seconds, 1e-3) for entry in solution.history]
     lower = [entry.lower for entry in solution.history]
     upper = [entry.upper for entry in solution.history]
-    ax.step(seconds, upper, where="post", color=ORANGE, label="upper bound")
-    ax.step(seconds, lower, where="post", color=BLUE, label="lower bound")
+    ax.step(seconds, upper, where="post", color=ORANGE, label=f"upper bound {solution.upper:z.6g}")
+    ax.step(seconds, lower, where="post", color=BLUE, label=f"lower bound {solution.lower:z.6g}")
     ax.fill_between(seconds, lower, upper, step="post", color=GREY, alpha=0.15)
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

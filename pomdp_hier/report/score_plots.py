@@ -8,6 +8,7 @@ import numpy as np
 from pomdp_hier._arguments import check_integer, check_kind, numbered, unexpected
 from pomdp_hier._arrays import as_floats
 from pomdp_hier._imports import from_extra
+from pomdp_hier._text import counted
 from pomdp_hier.analysis.levels import BestCut, LevelScores
 from pomdp_hier.analysis.settings_sweep import DeltaSweep
 from pomdp_hier.errors import ParameterError
@@ -20,10 +21,14 @@ from pomdp_hier.report.elements import (
     GREY,
     INK,
     ORANGE,
+    axes_size,
     figure_text,
     finite_numbers,
+    legend_beside,
+    legend_inches,
     new_axes,
     search_colours,
+    spread,
 )
 from pomdp_hier.simulation.comparison_table import PolicyComparison
 from pomdp_hier.simulation.experiment import Experiment
@@ -73,10 +78,10 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
     if comparison.optimum is not None:
         low, high = comparison.optimum
         ax.axvspan(low, high, color=ORANGE, alpha=0.4, lw=1.2, zorder=0)
-        known = ("optimal value", (low + high) / 2)
+        known = (f"optimal value {low:.4g} to {high:.4g}", (low + high) / 2)
     elif comparison.mdp_value is not None:
         ax.axvline(comparison.mdp_value, color=INK, lw=1.2, ls=(0, (4, 3)))
-        known = ("MDP value", comparison.mdp_value)
+        known = (f"MDP value {comparison.mdp_value:.4g}", comparison.mdp_value)
     if known is not None:
         look: dict[str, Any] = {"fontsize": 8, "color": INK, "va": "bottom", "ha": "center"}
         ax.annotate(known[0], (known[1], -0.7), xytext=(0, 3), textcoords="offset points", **look)
@@ -117,7 +122,7 @@ def draw_experiment(experiment: Experiment) -> "list[Axes]":
     panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
     for ax, (name, table) in zip(panels, experiment.tables.items(), strict=True):
         draw_policy_comparison(table, ax=ax)
-        ax.set_title(figure_text(str(name)), fontsize=10, color=INK, loc="left")
+        ax.set_title(figure_text(str(name)), fontsize=10, color=INK, loc="left", pad=18)  # above the known value
     return list(panels)
 
 
@@ -150,7 +155,8 @@ def draw_score_curve(found: DeltaSweep | LevelScores | BestCut, *, ax: "Axes | N
     """
     check_kind("found", found, DeltaSweep | LevelScores | BestCut, "the result of delta_sweep or score_by_levels")
     if isinstance(found, DeltaSweep):
-        return _draw_sweep(found, new_axes(ax, width=6.4, height=4.0))
+        beside = legend_inches(map(figure_text, found.trees))
+        return _draw_sweep(found, new_axes(ax, width=6.0 + beside, height=4.0))
     ax = new_axes(ax, width=6.4, height=3.6)
     ax.axhline(0, color=GREY, lw=0.8, ls=":")
     return _draw_cut(found, ax) if isinstance(found, BestCut) else _draw_levels(found, ax)
@@ -166,15 +172,27 @@ def _draw_sweep(sweep: DeltaSweep, ax: "Axes") -> "Axes":
         shuffled = sweep.column(tree, "shuffled_mean")
         if not all(value != value for value in shuffled):
             ax.plot(deltas, shuffled, color=colour, lw=1.0, ls="--", zorder=2)
-    for flip in sweep.flips:
-        middle = (flip.low * flip.high) ** 0.5
-        ax.axvline(middle, color=GREY, lw=0.9, zorder=1)
-        words = f"{figure_text(flip.after)} overtakes {figure_text(flip.before)}"
-        ax.annotate(words, (middle, -0.98), rotation=90, ha="right", va="bottom", fontsize=7, color=INK)
     ax.axhline(0, color=GREY, lw=0.8, zorder=0)
     ax.set(xscale="log", xlabel="delta", ylabel="HQS (dotted: hindsight, dashed: shuffled)", ylim=(-1, 1))
-    ax.legend(frameon=False, loc="upper right", ncols=min(4, len(sweep.trees)))
+    legend_beside(ax)
+    _mark_flips(ax, sweep)
     return ax
+
+
+def _mark_flips(ax: "Axes", sweep: DeltaSweep) -> None:
+    """Mark by a line, with words beside each other, where two trees change their order."""
+    flips = sorted(sweep.flips, key=lambda flip: flip.low * flip.high)
+    middles = [(flip.low * flip.high) ** 0.5 for flip in flips]
+    for middle in dict.fromkeys(middles):
+        ax.axvline(middle, color=GREY, lw=0.9, zorder=1)
+    left, right = np.log(ax.get_xlim())
+    width, _ = axes_size(ax, 340.0)
+    places = spread([(np.log(middle) - left) / (right - left) for middle in middles], 13 / width)
+    look: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "bottom", "fontsize": 8, "color": INK, "zorder": 4}
+    look["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.4, "alpha": 0.85}
+    for flip, place in zip(flips, places, strict=True):
+        words = f"{figure_text(flip.after, 30)} overtakes {figure_text(flip.before, 30)}"
+        ax.text(place, 0.01, words, transform=ax.transAxes, **look)
 
 
 def _draw_cut(found: BestCut, ax: "Axes") -> "Axes":
@@ -184,7 +202,9 @@ def _draw_cut(found: BestCut, ax: "Axes") -> "Axes":
     best = max(range(len(rows)), key=lambda k: (scores[k], -k))
     ax.plot(clusters, scores, color=BLUE, lw=1.6)
     ax.plot(clusters[best], scores[best], "o", color=ORANGE, ms=7)
-    ax.annotate(f"{clusters[best]}", (clusters[best], scores[best]), xytext=(6, 4), textcoords="offset points")
+    ax.annotate(
+        counted(clusters[best], "cluster"), (clusters[best], scores[best]), xytext=(6, 4), textcoords="offset points"
+    )
     ax.set(xscale="log", xlabel="clusters of the flat cut", ylabel="HQS")
     return ax
 
@@ -199,7 +219,8 @@ def _draw_levels(found: LevelScores, ax: "Axes") -> "Axes":
     ax.plot(kept[found.best], scores[found.best], "o", color=ORANGE, ms=7, zorder=3)
     for level, score, row in zip(kept, scores, rows, strict=True):
         if len(rows) <= 12:
-            ax.annotate(str(row["n_clusters"]), (level, score), xytext=(6, 5), textcoords="offset points", fontsize=8)
+            words = str(row["n_clusters"]) if level != kept[0] else counted(row["n_clusters"], "cluster")
+            ax.annotate(words, (level, score), xytext=(6, 5), textcoords="offset points", fontsize=8)
     ax.set(xlabel=f"levels kept, removed from the {found.remove_from}", ylabel="HQS")
     from matplotlib.ticker import MaxNLocator
 

@@ -17,6 +17,7 @@ from pomdp_hier.problems import maze_4x3, rock_sample, tiger
 pytest.importorskip("matplotlib")
 
 from pomdp_hier.report import draw_action_regions, draw_alpha_vectors, draw_backups
+from pomdp_hier.report.action_regions import _KEY as KEY
 from pomdp_hier.report.elements import CYCLE
 
 
@@ -72,7 +73,7 @@ def test_borders_of_a_function_are_where_they_are_at_any_resolution(resolution):
     ax = draw_action_regions(mine, three_states(), resolution=resolution)
     # Beliefs with b above .53 are a triangle with .47 of the side: .47 squared of the area.
     assert areas(ax) == pytest.approx({"left": 0.47**2, "right": 1 - 0.47**2}, abs=1e-4)
-    assert [text.get_text() for text in ax.texts] == ["a", "b", "c", "0.530", "0.470"]
+    assert [text.get_text() for text in ax.texts] == ["a", "b", "c", "0.530", "0.470", KEY]
 
 
 def test_three_actions_meet_in_a_point():

@@ -85,7 +85,7 @@ def test_lines_of_a_node_are_its_edges_and_the_start_has_a_heavy_frame():
     ax = draw_controller(controller)
     words = [text.get_text() for text in ax.texts]
     for edge in controller.graph().edges:
-        assert ", ".join(edge.observations) in words
+        assert f"{', '.join(edge.observations)} → {edge.target}" in words, "the line of an edge says where it leads"
     frames = {p.get_gid(): p.get_linewidth() for p in ax.patches if "node" in (p.get_gid() or "")}
     assert max(frames, key=frames.get) == f"node {controller.start}"
     # Bars: their heights are the beliefs, .5 and .5 at the start, in units of the grey bar behind.
@@ -107,6 +107,11 @@ def test_a_large_controller_is_drawn_in_part_and_the_rest_is_counted():
     assert max(width / 13.33, height / 7.5) < 1.6, "text of 9 points is at least of 5.6 on a slide"
 
 
+def test_the_title_counts_the_nodes_that_no_run_uses():
+    ax = draw_controller(FiniteStateController(tiger(), np.array([0, 0]), np.array([[0, 0], [1, 1]])))
+    assert ax.get_title() == "1 of 2 nodes of a controller"
+
+
 def test_errors_name_the_argument_of_a_figure():
     with pytest.raises(ParameterError, match=r"^controller: got a POMDP"):
         draw_controller(tiger())
@@ -119,5 +124,8 @@ def test_bounds_close_in_the_figure_as_in_the_solution():
     upper, lower = draw_bounds(solution).get_lines()
     assert lower.get_ydata()[-1] == solution.lower
     assert upper.get_ydata()[-1] == solution.upper
+    assert [line.get_label() for line in (upper, lower)] == [
+        f"upper bound {solution.upper:.6g}", f"lower bound {solution.lower:.6g}",
+    ]  # fmt: skip
     assert (np.diff(lower.get_ydata()) >= 0).all()
     assert (np.diff(upper.get_ydata()) <= 0).all()
