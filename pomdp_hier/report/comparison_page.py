@@ -123,7 +123,7 @@ def _two_trees(
         apart=_apart(comparison, best, other),
         first=payloads[best],
         second=payloads[other],
-        tanglegram=tanglegram(left, right, *labels),
+        tanglegram=tanglegram(left, right, labels[0], labels[1], (other, best)),
         moved=_moved(moved(left, right, limit), trees[best], total, counts, cells[other], cells[best], (other, best)),
     )
 

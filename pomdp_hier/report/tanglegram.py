@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
@@ -85,7 +86,13 @@ def _half_in(tree: Hierarchy, nodes: Ints, other: Hierarchy, others: Ints, most:
     return half
 
 
-def tanglegram(one: Hierarchy, other: Hierarchy, names: Sequence[str], other_names: Sequence[str]) -> Html:
+def tanglegram(
+    one: Hierarchy,
+    other: Hierarchy,
+    names: Sequence[str],
+    other_names: Sequence[str],
+    titles: tuple[str, str] = ("", ""),
+) -> Html:
     """Return two untangled trees over the same items as a drawing.
 
     The leaves are the items, or the leaf clusters if there are too many items. A line between leaf clusters is as heavy
@@ -97,17 +104,21 @@ def tanglegram(one: Hierarchy, other: Hierarchy, names: Sequence[str], other_nam
         other: The tree on the right.
         names: What the left one's nodes are called.
         other_names: What the right one's nodes are called.
+        titles: What the trees are called.
     """
     by_items = one.n_items <= MOST_LEAVES
     leaves = [_leaves(tree, by_items) for tree in (one, other)]
     if max(map(len, leaves)) > MOST_LEAVES:
         return element("p", f"Not drawn: more than {MOST_LEAVES} leaf clusters.", class_="soft drawing")
     height = _ROW * max(map(len, leaves)) + _ROW
+    head = 2 * _ROW  # for the titles
     width = 2 * (_TREE + _NAMES) + _GAP
     places = [np.full(tree.n_nodes, np.nan) for tree in (one, other)]
     for place, nodes in zip(places, leaves, strict=True):
-        place[nodes] = (np.arange(len(nodes)) + 1) * (height / (len(nodes) + 1))
+        place[nodes] = head + (np.arange(len(nodes)) + 1) * (height / (len(nodes) + 1))
     drawn = [
+        element("text", shortened(titles[0], 60), x="8.0", y="13.0", text_anchor="start", class_="tree"),
+        element("text", shortened(titles[1], 60), x=f"{width - 8:g}", y="13.0", text_anchor="end", class_="tree"),
         *_branches(one, places[0], leaves[0], at=_TREE, towards=-1),
         *_branches(other, places[1], leaves[1], at=width - _TREE, towards=1),
         *_names_beside(leaves[0], names, places[0], _TREE + 4, "start"),
@@ -117,8 +128,8 @@ def tanglegram(one: Hierarchy, other: Hierarchy, names: Sequence[str], other_nam
     what = "items" if by_items else "leaf clusters"
     told = f"Lines join the same {what}; entanglement {entanglement(one, other):z.3f}, from 0 in order to 1 reversed."
     picture = element(
-        "svg", *drawn, viewBox=f"0 0 {width:g} {height:g}", width=f"{width:g}", height=f"{height:g}", role="img",
-        aria_label=f"tanglegram of {len(leaves[0])} and {len(leaves[1])} {what}", class_="tanglegram",
+        "svg", *drawn, viewBox=f"0 0 {width:g} {head + height:g}", width=f"{width:g}", height=f"{head + height:g}",
+        role="img", aria_label=f"tanglegram of {len(leaves[0])} and {len(leaves[1])} {what}", class_="tanglegram",
     )  # fmt: skip
     return element("div", picture, element("p", told, class_="soft"), class_="drawing")
 
@@ -135,14 +146,14 @@ def _leaves(tree: Hierarchy, by_items: bool) -> Ints:
 
 def _branches(tree: Hierarchy, place: Floats, leaves: Ints, *, at: float, towards: int) -> list[Html]:
     """Return the branches as elbows, and place each node above the leaves amid its children."""
-    above: dict[int, list[int]] = {}
     frontier = dict.fromkeys(leaves.tolist())
-    for node in sorted(_above(tree, leaves), key=lambda node: -int(tree.levels[node])):
-        kids = [kid for kid in tree.children(node).tolist() if not np.isnan(place[kid])]
-        if node in frontier or not kids:
-            continue
-        above[node] = kids
-        place[node] = (place[kids[0]] + place[kids[-1]]) / 2
+    inner = sorted(_above(tree, leaves) - frontier.keys(), key=lambda node: -int(tree.levels[node]))
+    above: dict[int, list[int]] = {node: [] for node in inner}
+    for kid in [*frontier, *inner]:  # items are not among `Hierarchy.children`, which are clusters
+        if (parent := int(tree.parent[kid])) in above:
+            above[parent].append(kid)
+    for node, kids in above.items():
+        place[node] = (place[kids].min() + place[kids].max()) / 2
     deepest = max(1, int(tree.levels[leaves].max()))
 
     def x(node: int) -> float:
@@ -169,13 +180,33 @@ def _above(tree: Hierarchy, leaves: Ints) -> set[int]:
 
 
 def _names_beside(leaves: Ints, names: Sequence[str], place: Floats, x: float, anchor: str) -> list[Html]:
+    full = [names[leaf] for leaf in leaves.tolist()]
     return [
         element(
-            "text", element("title", names[leaf]), shortened(names[leaf], _LONGEST),
-            x=f"{x:z.1f}", y=f"{place[leaf] + 4:z.1f}", text_anchor=anchor,
+            "text", element("title", name), short, x=f"{x:z.1f}", y=f"{place[leaf] + 4:z.1f}", text_anchor=anchor,
         )
-        for leaf in leaves.tolist()
+        for leaf, name, short in zip(leaves.tolist(), full, _shortened_apart(full), strict=True)
     ]  # fmt: skip
+
+
+def _shortened_apart(names: Sequence[str]) -> list[str]:
+    """Return the names in at most ``_LONGEST`` characters, and what differs in those that would become equal.
+
+    Example:
+        >>> _shortened_apart([f"the first item, number {k} of the whole shop" for k in (1, 2)])
+        ['the firs…1 of the…ole shop', 'the firs…2 of the…ole shop']
+    """
+    short = [shortened(name, _LONGEST) for name in names]
+    equal: dict[str, set[str]] = {}
+    for name, text in zip(names, short, strict=True):
+        equal.setdefault(text, set()).add(name)
+    for text, group in equal.items():
+        if len(group) > 1:
+            head = sum(takewhile(bool, (len(set(letters)) == 1 for letters in zip(*group, strict=False))))
+            rest = _LONGEST - 9
+            parts = {name: f"{name[:8]}…{shortened(name[head:], rest)}" for name in group}
+            short = [parts.get(name, one) if one == text else one for name, one in zip(names, short, strict=True)]
+    return short
 
 
 def _lines(

@@ -147,6 +147,33 @@ def test_lines_join_the_same_items_in_the_untangled_orders():
     assert 'aria-label="tanglegram of 4 and 4 items"' in picture
 
 
+def test_branches_join_the_items_of_a_cluster_and_the_sides_have_titles():
+    one = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    picture = tanglegram(one, one, [*"abcd", "x", "y", "z"], [*"abcd", "x", "y", "z"], ("before", "after"))
+    height = {name: y + 4 - 4 for name, y in places(picture)[0].items()}
+    pairs = (height["a"] + height["b"]) / 2, (height["c"] + height["d"]) / 2
+    elbows = [(4.0, sum(pairs) / 2, y, 104.0) for y in pairs]
+    elbows += [(104.0, (height[a] + height[b]) / 2, height[name], 200.0) for a, b in ("ab", "cd") for name in (a, b)]
+    left, right = (
+        [tuple(map(float, found)) for found in re.findall(r"M([\d.]+) ([\d.]+)V([\d.]+)H([\d.]+)", branches)]
+        for branches in re.findall(r'<path d="([^"]*)" class="branch"', picture)
+    )
+    assert [elbow[1:3] for elbow in sorted(left)] == [pytest.approx(elbow[1:3], abs=0.1) for elbow in sorted(elbows)]
+    assert [elbow[1:3] for elbow in left] == [elbow[1:3] for elbow in right]
+    assert {elbow[3] for elbow in left} == {104.0, 200.0}
+    titles = re.findall(r'text-anchor="(start|end)" class="tree">(\w+)<', picture)
+    assert titles == [("start", "before"), ("end", "after")]
+
+
+def test_long_names_that_differ_in_the_middle_stay_different():
+    one = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    names = [f"handwritten digit number {k} of the first scan" for k in range(7)]
+    picture = tanglegram(one, one, names, names)
+    shown = re.findall(r"</title>(.*?)</text>", picture)
+    assert len(set(shown)) == 4
+    assert max(map(len, shown)) <= 26
+
+
 def test_many_items_are_drawn_by_their_clusters_and_too_many_clusters_not_at_all(monkeypatch):
     X, tree = clean_case()
     names = [f"n{k}" for k in range(tree.n_nodes)]

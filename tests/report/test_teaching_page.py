@@ -122,9 +122,16 @@ def test_a_thousand_settings_have_the_values_of_the_package(tmp_path):
 @needs_browser
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_tree_fits_the_page_and_its_texts_stand_apart(tmp_path, width):
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"eta": "2/3", "r1": "0.85", "r2": "0.4", "belief": "0.95"},
+        {"eta": "2/3", "r0": "1/4", "r1": "0.123", "r2": "7/9", "belief": "5/7"},
+    ],
+)
+def test_the_tree_fits_the_page_and_its_texts_stand_apart(tmp_path, width, given):
     page = tmp_path / "page.html"
-    write_teaching_page(page, eta="2/3", r1="0.85", r2="0.4", belief="0.95")
+    write_teaching_page(page, **given)
     device = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 700}
     boxes = """
         const box = t => { const b = t.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; };
@@ -134,7 +141,10 @@ def test_the_tree_fits_the_page_and_its_texts_stand_apart(tmp_path, width):
             browser.execute_script(f"document.querySelector('[value={form}]').click(); redraw();")
             found = browser.execute_script(boxes)
             assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
-            assert all(left >= 0 and right <= width for left, _, right, _ in found)
+            edge = browser.execute_script("return document.querySelector('.tree svg').getBoundingClientRect().toJSON()")
+            assert all(left >= edge["left"] and right <= edge["right"] for left, _, right, _ in found), (
+                "none is cut off"
+            )
             for i, (left, top, right, bottom) in enumerate(found):
                 for a, b, c, d in found[:i]:
                     deep = min(right, c) - max(left, a), min(bottom, d) - max(top, b)

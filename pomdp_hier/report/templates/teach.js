@@ -83,13 +83,17 @@ const svg = (tag, attributes, text = "") =>
 function drawn(tree, narrow) {
   const size = narrow ? {width: 376, height: 476, font: 13} : {width: 1230, height: 440, font: 17};
   const levels = narrow ? [22, 122, 228, 334, 436] : [22, 270, 590, 880, 1110];
-  const slots = narrow ? [24, 80, 170, 224, 280, 334] : [30, 100, 190, 260, 340, 410];
+  const slots = narrow ? [28, 78, 170, 224, 280, 334] : [30, 100, 190, 260, 340, 410];
   const at = (level, slot) => narrow ? [slot, levels[level]] : [levels[level], slot];
   const middle = pair => (pair[0] + pair[1]) / 2;
   let arcs = [], nodes = [];
   const plan = new Set([tree, ...tree.actions.filter(action => action.action === tree.best)]);
-  const text = (x, y, words, kind, anchor) => nodes.push(
-    svg("text", {x, y, class: kind, "text-anchor": anchor, "font-size": kind === "beside" ? size.font - 1 : size.font}, words));
+  const text = (x, y, words, kind, anchor) => {
+    const wide = 0.63 * size.font * words.length;  // no text is cut off at an edge
+    const held = anchor === "end" ? Math.max(x, wide) : anchor === "start" ? Math.min(x, size.width - wide) : x;
+    nodes.push(svg("text",
+      {x: held, y, class: kind, "text-anchor": anchor, "font-size": kind === "beside" ? size.font - 1 : size.font}, words));
+  };
   const symbol = ([x, y], kind, onPlan) => {
     const r = narrow ? 9 : 11, mark = `${kind}${onPlan ? " plan" : ""}`;
     nodes.push(kind === "and" ? svg("circle", {cx: x, cy: y, r: r - 1, class: mark})
