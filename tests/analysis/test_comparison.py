@@ -194,3 +194,10 @@ def test_degenerate_features_are_told_of_once(call):
         else:
             suggest_moves(X, diagnose(X, broken, delta=0.02), delta=0.02)
     assert ["row(s) of zeros" in str(warning.message) for warning in told] == [True]
+
+
+def test_the_summary_has_the_distances_of_the_other_trees_alone():
+    X, tree = clean_case()
+    text = compare(X, {"clean": tree, "other": swapped(tree)[0]}, delta=0.05).summary()
+    (head,) = [line for line in text.splitlines() if line.startswith("distance to clean")]
+    assert head.split() == ["distance", "to", "clean", "other"]

@@ -42,6 +42,17 @@ def test_every_form_has_the_values_of_evaluate(case, similarity, partition_items
             np.testing.assert_array_equal(parts.stop_nodes, whole.stop_nodes)
 
 
+def test_the_dense_rows_of_a_partition_fit_into_their_allowance(case, monkeypatch):
+    X, tree, _ = case
+    sizes = []
+    cut_of = module.Cut.of
+    monkeypatch.setattr(module.Cut, "of", lambda tree, size, reach: sizes.append(size) or cut_of(tree, size, reach))
+    monkeypatch.setattr(module, "_DENSE_BYTES", 5 * 8 * X.shape[1])
+    for features, partition_items in ((X, 100), (X, 3), (X.toarray(), 100)):
+        evaluate_distributed(features, tree, partition_items=partition_items)
+    assert sizes == [5, 3, 100]
+
+
 def test_files_are_taken_in_the_order_of_a_list(case):
     X, tree, folder = case
     files = [str(folder / f"{name}.npz") for name in ("p11", "p2", "p10")]

@@ -64,6 +64,8 @@ FAULTS: dict[str, tuple[str, str, str, str, str]] = {
     "two numbers for an entry": (f"{PREAMBLE}{REST}T: go : a : b 0.5 0.5", "8:19", "next section", "0.5", "1 number"),
     "negative probability": (f"{PREAMBLE}{REST}T: go : a\n1 -0.5 0.5", "9:3", "a probability in [0, 1]", "-0.5", ""),
     "probability above 1": (f"{PREAMBLE}{REST}O: go : a : x 1.5", "8:15", "a probability in [0, 1]", "1.5", ""),
+    "row missing": (f"{PREAMBLE}T: go : a\n{REST}", "7:1", "a row of 3", "T", ""),
+    "row missing at the end": (f"{PREAMBLE}{REST}T: go : a", "8:10", "a row of 3", "end", ""),
     "row too short": (f"{PREAMBLE}T: go : a\n0.5 0.5\n{REST}", "8:1", "a row of 3", "T", "2 of 3"),
     "row too long": (f"{PREAMBLE}T: go : a\n0.5 0.5 0 0\n{REST}", "7:11", "next section", "0", "3 numbers belong here"),
     "matrix too short": (f"{PREAMBLE}{REST}O: go\n1 0\n1 0\n1\n\n", "13:1", "3 x 2", "end", "5 of 6"),

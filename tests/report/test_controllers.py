@@ -78,6 +78,8 @@ def test_an_edge_runs_from_its_box_to_its_target_and_through_no_other(name):
         assert not any(square.overlaps(text) for text in texts), "no text covers an arrowhead"
     for a, b in combinations(boxes.values(), 2):
         assert not a.overlaps(b)
+    inside = ax.figure.bbox.padded(1)
+    assert all(inside.contains(*corner) for text in texts for corner in (text.min, text.max)), "notes fit, too"
 
 
 def test_lines_of_a_node_are_its_edges_and_the_start_has_a_heavy_frame():
