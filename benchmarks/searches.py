@@ -28,7 +28,7 @@ from scipy.optimize import minimize_scalar
 from pomdp_hier import Hierarchy, fit_delta, predicted_and_observed, read_searches
 from pomdp_hier.features import text_features
 from pomdp_hier.hqs import calibrate_delta
-from pomdp_hier.searches.records import Searches
+from pomdp_hier.searches.choices import Searches
 from tests.planted import clean_case
 from tests.recorded import Recorder
 

@@ -13,8 +13,8 @@ from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
+    from pomdp_hier.searches.choices import Searches
     from pomdp_hier.searches.comparison import By
-    from pomdp_hier.searches.records import Searches
 
 _READING = ("columns", "click_sep", "back", "start", "links", "unknown_items")
 _PRIORS = ("uniform", "sizes")

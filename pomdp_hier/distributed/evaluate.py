@@ -23,8 +23,8 @@ from pomdp_hier._imports import from_extra
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief
 from pomdp_hier.distributed import work
-from pomdp_hier.distributed.parts import Cut, TreePart
 from pomdp_hier.distributed.sources import Chunk, Source, as_source
+from pomdp_hier.distributed.work import Cut, TreePart
 from pomdp_hier.errors import Argument, ParameterError, PythonAdvice, Setting
 from pomdp_hier.features.dense import refuse_large
 from pomdp_hier.features.items import join_rows
@@ -40,11 +40,11 @@ from pomdp_hier.features.validation import check_shape, refuse_non_finite, warn_
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import temperatures
+from pomdp_hier.hqs.inputs import Weights, check_weights
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import Reward, node_rewards
 from pomdp_hier.hqs.score import as_result, with_weights
 from pomdp_hier.hqs.settings import Settings
-from pomdp_hier.hqs.weights import Weights, check_weights
 
 _DENSE_BYTES = 1 << 28  # the dense rows of a partition of sparse features
 

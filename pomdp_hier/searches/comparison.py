@@ -19,9 +19,8 @@ from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
 from pomdp_hier.hqs.search_length import lengths_of_items
 from pomdp_hier.hqs.settings import Run, Settings
-from pomdp_hier.searches.choices import Choices, choices_of, require_searches
+from pomdp_hier.searches.choices import Choices, Searches, choices_of, require_searches
 from pomdp_hier.searches.fit import FITTED
-from pomdp_hier.searches.records import Searches
 from pomdp_hier.searches.rivals import Correlation, correlation, cosines_and_silhouettes
 
 By = Literal["node", "child", "item"]

@@ -18,8 +18,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import BOUNDS, ChoiceLikelihood, check_bounds
 from pomdp_hier.hqs.inputs import prepare
 from pomdp_hier.hqs.settings import Settings
-from pomdp_hier.searches.choices import Choices, choices_of, require_searches
-from pomdp_hier.searches.records import Searches
+from pomdp_hier.searches.choices import Choices, Searches, choices_of, require_searches
 
 FITTED = "fitted"
 _NU_BOUNDS = (0.1, 10.0)

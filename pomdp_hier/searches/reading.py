@@ -17,7 +17,7 @@ from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.node_names import label_text, warn_user
 from pomdp_hier.hierarchy.readers.tables import SOURCES, TARGETS, Table, is_missing, read_table
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.searches.records import OUTSIDE, Searches
+from pomdp_hier.searches.choices import OUTSIDE, Searches
 
 _KNOWN = {
     "search": ("search", "search_id", "session", "trial"),

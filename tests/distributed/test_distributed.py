@@ -12,7 +12,7 @@ from scipy.cluster.hierarchy import linkage
 from pomdp_hier._engines.task import HindsightRule
 from pomdp_hier.distributed import work
 from pomdp_hier.distributed.evaluate import evaluate_distributed, local_cluster
-from pomdp_hier.distributed.parts import Cut, cut_bounds
+from pomdp_hier.distributed.work import Cut, cut_bounds
 from pomdp_hier.errors import DataWarning, FeatureError, ParameterError
 from pomdp_hier.features import validation
 from pomdp_hier.hierarchy.tree import Hierarchy
