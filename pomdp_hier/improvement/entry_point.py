@@ -72,7 +72,7 @@ def improve(
     fold. It is smaller than the gain on all items, because a moved item gains most by its own move. Folds are measured
     until 10,000 items were held out. At the time limit or KeyboardInterrupt, the result has the edits so far.
 
-    The interval of the held-out gain is for the mean gain of further items of the same kind that join the tree, by the
+    The interval of the held-out gain is for further items of the same kind that join the tree: their mean gain by the
     edits made. The edits of a fold are others, so that the t interval of the items is widened. Its squared standard
     error grows by ``d ** 2 / 3``, where d is how much more the edits made gain than those of the folds. d is measured
     on the items that no edit moves by itself. They helped to choose the edits, so that the true difference is between 0

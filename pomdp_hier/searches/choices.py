@@ -1,4 +1,4 @@
-"""The choices in recorded searches: the node, the alternatives, the chosen child and the item of each.
+"""Recorded searches, and the choices in them: the node, the alternatives, the chosen child and the item of each.
 
 A searcher at node p who enters its child c has chosen c among the children of p. A click on a deeper node is a choice
 at each node on the way. A click elsewhere in the tree is a return to the lowest common ancestor, followed by the
