@@ -5,6 +5,8 @@
 - ``halves``: one half of the items chooses; the other half joins its tree, a quarter of its size at a time. The gain of
   the score on the half that chooses, its held-out gain, and the gain of the other half. Folders are taken as they are;
   of the other data sets, 5 % of the items are planted elsewhere.
+- ``objectives``: one half of the items chooses edits by each objective, by default kinds and by all kinds; the gain of
+  the other half by every score, for all edits and for those of clusters alone.
 - ``coverage``: the same for invented catalogues of 50 to 400 items, some misfiled, some clusters exchanged, and sixteen
   times as many items that join; how many of the intervals of the held-out gain hold the gain of these, and their width.
 - ``clean``: catalogues whose features were drawn along the tree: the edits found.
@@ -24,10 +26,12 @@ import numpy as np
 
 from benchmarks.filing import folder, labelled, planted, ten_lines, texts
 from pomdp_hier import Hierarchy, find_misfiled, improve
-from pomdp_hier.hqs.inputs import Prepared, prepare
+from pomdp_hier.hqs.inputs import Prepared, calibrate_delta, prepare
 from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.improvement.choice import part_of, rises_by
 from pomdp_hier.improvement.incremental import ScoredDraft
+from pomdp_hier.improvement.node_views import Objective
+from pomdp_hier.improvement.result import KINDS
 from pomdp_hier.improvement.search import Proposal
 from tests.planted import catalogue
 
@@ -77,7 +81,7 @@ def found_first(name: str, X: Any, whole: Hierarchy, share: float, seed: int, be
     """Return how many planted items the first edits hold."""
     tree, moved = planted(whole, share, False, seed)
     started = time.process_time()
-    found = improve(X, tree)
+    found = improve(X, tree, objective="hqs")
     row: dict[str, Any] = {"part": "planted", "case": name, "seed": seed, "planted": len(moved)}
     row["cpu"] = time.process_time() - started
     edits = [*found.edits, *found.apart]
@@ -101,7 +105,8 @@ def joined(prepared: Prepared, chooses: np.ndarray, seed: int, **given: Any) -> 
     alone = part_of(prepared, np.flatnonzero(chooses))
     started = time.process_time()
     small = alone.prepared
-    found = improve(small.features, small.hierarchy, delta=prepared.settings.delta, random_state=seed, **given)
+    given |= {"objective": "hqs", "random_state": seed}
+    found = improve(small.features, small.hierarchy, delta=prepared.settings.delta, **given)
     row = {"gain": found.gain, "held out": found.held_out.gain, "edits": len(found.edits)}
     row |= {"interval": found.held_out.interval, "cpu": time.process_time() - started}
     proposals = [Proposal(edit.kind, edit.nodes, edit.source, edit.target) for edit in found.edits]
@@ -125,6 +130,35 @@ def halves(name: str, X: Any, tree: Hierarchy, seed: int, share: float) -> dict[
     prepared = prepare(X, tree, Settings(), warn=False)
     chooses = np.random.default_rng(seed).permutation(tree.n_items) < tree.n_items / 2
     return {"part": "halves", "case": name, "seed": seed, **joined(prepared, chooses, seed)}
+
+
+def objectives(
+    name: str, X: Any, tree: Hierarchy, seed: int, share: float, calibrated: bool
+) -> Iterator[dict[str, Any]]:
+    """Yield one row per objective, of the gains of the half of the items that did not choose."""
+    tree = planted(tree, share, False, seed)[0] if share else tree
+    delta = calibrate_delta(X, tree).delta if calibrated else 0.01
+    prepared = prepare(X, tree, Settings(delta=delta), warn=False)
+    chooses = np.random.default_rng(seed).permutation(tree.n_items) < tree.n_items / 2
+    part = part_of(prepared, np.flatnonzero(chooses))
+    small = part.prepared
+    scores = {"HQS": None, "length": 0.0, "with labels": 1.0}
+    bases = {
+        key: ScoredDraft(prepared if cost is None else prepared.under(policy="descend"), Objective(cost))
+        for key, cost in scores.items()
+    }
+    for way, given in {"default kinds": {}, "all kinds": {"kinds": KINDS, "keep_levels": False}}.items():
+        for key, cost in scores.items():
+            given |= {"objective": "hqs" if cost is None else "search_length", "label_cost": cost}
+            found = improve(small.features, small.hierarchy, delta=delta, folds=0, random_state=seed, **given)
+            edits = [Proposal(edit.kind, edit.nodes, edit.source, edit.target) for edit in found.edits]
+            clusters = [one for one in edits if one.kind != "move" or one.nodes[0] >= len(part.items)]
+            row = {"part": "objectives", "case": f"{name}, {'calibrated' if calibrated else '0.01'}, {way}, by {key}"}
+            row |= {"seed": seed, "edits": len(edits), "of clusters": len(clusters), "promise": found.gain}
+            for which, some in (("all", edits), ("clusters", clusters)):
+                rises = {score: rises_by(base, part, some)[~chooses] for score, base in bases.items()}
+                row |= {f"{which}: {score}": float(rise.mean()) for score, rise in rises.items()}
+            yield row
 
 
 _SIZES = (50, 100, 200, 400)
@@ -175,7 +209,7 @@ def covered(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def clean(seed: int) -> dict[str, Any]:
     """Return the edits of a tree that nothing is wrong with."""
     X, whole, *_ = catalogue(300, 0.0, seed)
-    found = improve(X, whole, delta=0.05, folds=3)
+    found = improve(X, whole, objective="hqs", delta=0.05, folds=3)
     moves = sum(edit.nodes[0] < 300 and edit.kind == "move" for edit in found.edits)
     row = {"part": "clean", "seed": seed, "moves": moves, "edits of clusters": len(found.edits) - moves}
     return row | {"gain": found.gain, "held out": found.held_out.gain if found.held_out.n_items else 0.0}
@@ -194,6 +228,12 @@ def rows_of(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         for name, make in chosen.items():
             share = 0.0 if name in {path.name for path in options.data} else 0.05
             yield from (halves(name, *make(seed), seed, share) for seed in seeds)
+    if "objectives" in options.parts:
+        for name, make in chosen.items():
+            share = 0.0 if name in {path.name for path in options.data} else 0.05
+            for calibrated in (False, True):
+                for seed in seeds:
+                    yield from objectives(name, *make(seed), seed, share, calibrated)
     if "coverage" in options.parts:
         found = []
         for seed in range(1000, 1000 + (options.catalogues or (8 if options.quick else 250))):
@@ -229,7 +269,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, metavar="N", help="seeds per data set (default: 10, quick 2)")
     parser.add_argument("--catalogues", type=int, metavar="N", help="catalogues of coverage (default: 250, quick 8)")
     parser.add_argument("--before", type=Path, metavar="DIR", help="another version of the package, for planted")
-    parts = ("planted", "halves", "coverage", "clean")
+    parts = ("planted", "halves", "objectives", "coverage", "clean")
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts, help="the parts (default: all)")
     options = parser.parse_args(argv)
     rows = []
@@ -243,6 +283,9 @@ def main(argv: list[str] | None = None) -> int:
         some = [row for row in rows if (row["part"], row.get("case")) == (part, case)]
         keys = [key for key, value in some[0].items() if isinstance(value, int | float) and key != "seed"]
         print(line({"part": part, "case": case} | {key: float(np.mean([row[key] for row in some])) for key in keys}))
+        if part == "objectives":
+            errors = {key: float(2 * np.std([row[key] for row in some]) / np.sqrt(len(some))) for key in keys}
+            print(line({"two standard errors": ""} | {key: error for key, error in errors.items() if ":" in key}))
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     return 0

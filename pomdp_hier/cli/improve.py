@@ -34,6 +34,15 @@ def _configure_improve(parser: argparse.ArgumentParser) -> None:
     inputs.add_out(parser, better)
     edits = "write the edits, one per row, to .csv, .xlsx, .parquet or .json; - is CSV on stdout"
     add("--edits-out", type=files.output_file, metavar="PATH", help=edits)
+    raised = "the score to raise: search_length, that of searchers who may go back, or hqs"
+    add(
+        "--objective",
+        choices=("search_length", "hqs"),
+        default="search_length",
+        help=f"{raised} (default: %(default)s)",
+    )
+    cost = "the cost of reading a label for search_length, in items looked at (default: 1)"
+    add("--label-cost", type=inputs.amount, metavar="X", help=cost)
     add(
         "--kinds",
         default="move,merge,split",
@@ -83,6 +92,8 @@ def _run_improve(options: argparse.Namespace) -> int:
         found = improve(
             read.features,
             read.tree,
+            objective=options.objective,
+            label_cost=options.label_cost,
             kinds=[name.strip() for name in options.kinds.split(",")],
             expected_wrong=options.expected_wrong,
             sound_only=not options.all,

@@ -256,7 +256,8 @@ def _run_report(options: argparse.Namespace) -> int:
             misfiled = find_misfiled(X, tree)
         if options.n_edits is not None:
             step("improving the tree")
-            improvement = improve(X, tree, max_edits=options.n_edits, **settings)
+            used = {name: value for name, value in settings.items() if name not in ("policy", "tie")}
+            improvement = improve(X, tree, max_edits=options.n_edits, **used)
         elif options.n_moves:
             step("trying moves")
             candidates = max(options.n_moves, _CANDIDATES[large])

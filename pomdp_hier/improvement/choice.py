@@ -23,6 +23,7 @@ from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import Prepared, prepare
 from pomdp_hier.improvement.incremental import ScoredDraft, Trial
+from pomdp_hier.improvement.node_views import HQS, Objective
 from pomdp_hier.improvement.result import LEAST_GAIN, HeldOutGain, changes_of
 from pomdp_hier.improvement.search import Editor, Limits, Made, Proposal, Search
 
@@ -198,6 +199,7 @@ class Problem:
         sound_only: Whether edits that are not sound are left out.
         confidence: The level of the intervals that confirm edits of clusters.
         random_state: The seed of halves and folds.
+        objective: The score that edits raise.
         advance: Called once per trial.
     """
 
@@ -208,6 +210,7 @@ class Problem:
     sound_only: bool
     confidence: float
     random_state: int
+    objective: Objective = HQS
     advance: Callable[[], object] = lambda: None
 
     def without(self, items: Bools) -> tuple[Part, "Problem"]:
@@ -236,7 +239,10 @@ class Choice:
         self.apart: list[Chosen] = []
         self.misfiled: MisfiledItems | None = None
         self._problem, self._prepared, self._limits = problem, problem.prepared, problem.limits
-        self._editor = Editor(problem.prepared, problem.limits, problem.advance, exact)
+        self._editor = self._edited(problem.limits, exact)
+
+    def _edited(self, limits: Limits, exact: bool = True) -> Editor:
+        return Editor(self._prepared, limits, self._problem.objective, self._problem.advance, exact)
 
     @property
     def full(self) -> bool:
@@ -343,7 +349,7 @@ class Choice:
         keys: list[set[tuple[object, ...]]] = []
         for others in (half, ~half):
             part, problem = now.without(others)
-            search = Search(part.prepared, problem.limits, problem.advance, keys=problem.keys)
+            search = Search(part.prepared, problem.limits, problem.objective, problem.advance, keys=problem.keys)
             search.run()
             part = replace(part, nodes=np.array(number)[part.nodes])
             found.append((part, search.made))
@@ -388,7 +394,7 @@ class Choice:
         if [one.proposal for one in net] == [one.proposal for one in edits]:
             self.edits = edits
             return
-        self._editor = Editor(self._prepared, replace(self._limits, deadline=math.inf), self._problem.advance, True)
+        self._editor = self._edited(replace(self._limits, deadline=math.inf))
         for one in net:
             trial = self._editor.attempt(one.proposal)
             if trial is not None and (one.reason or self._editor.gain(trial) >= LEAST_GAIN):

@@ -15,25 +15,27 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_flag, check_integer, check_level, is_integer, is_real, unexpected
+from pomdp_hier._arguments import check_choice, check_flag, check_integer, check_level, is_integer, is_real, unexpected
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief, listed
 from pomdp_hier.analysis.duplicates import row_keys
-from pomdp_hier.errors import Argument, HierarchyError, ParameterError
+from pomdp_hier.errors import Argument, HierarchyError, ParameterError, Setting
 from pomdp_hier.filing.result import check_share
 from pomdp_hier.hierarchy.arrays import as_ids
 from pomdp_hier.hierarchy.node_names import NodeNames
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import Prepared, opened
-from pomdp_hier.hqs.sampling import Sampling
-from pomdp_hier.hqs.score import score
+from pomdp_hier.hqs.search_length import check_label_cost
+from pomdp_hier.hqs.settings import Run, Settings, named
 from pomdp_hier.improvement.choice import Choice, Chosen, FoldGains, Problem, held_out_rises
 from pomdp_hier.improvement.incremental import ScoredDraft
-from pomdp_hier.improvement.node_views import check_policy
+from pomdp_hier.improvement.node_views import HQS, Objective, check_policy
 from pomdp_hier.improvement.result import KINDS, Edit, HeldOutGain, Improvement, apply_edits, names_of
-from pomdp_hier.improvement.search import Limits, OutOfTimeError
+from pomdp_hier.improvement.search import Limits, Made, OutOfTimeError
 
+OBJECTIVES = ("hqs", "search_length")
 _MOST_LISTED = 5
+_ROUNDING = 1e-12  # of the value of an item
 _REFUSED = dict.fromkeys(
     ("sample_size", "half_width", "sampling"), "an edit changes few items, which a sample may miss. Leave it out."
 ) | dict.fromkeys(
@@ -46,6 +48,8 @@ def improve(
     X: Any,
     hierarchy: Hierarchy,
     *,
+    objective: str = "search_length",
+    label_cost: float | None = None,
     kinds: Sequence[str] = ("move", "merge", "split"),
     expected_wrong: float = 0.2,
     sound_only: bool = True,
@@ -79,12 +83,15 @@ def improve(
     and d.
 
     HQS does not charge for breadth: a tree with fewer levels and longer lists can score higher without being easier to
-    use. Kinds that remove levels are therefore tried only on request, and the field ``flattens`` of their edits is
-    True.
+    use. The expected search length with a label cost charges for reading. Kinds that remove levels are tried only on
+    request, and the field ``flattens`` of their edits is True.
 
     Args:
         X: The features, as for `evaluate`. Similarities of pairs alone give no odds, so that no item moves.
         hierarchy: The tree.
+        objective: The score to raise: ``"search_length"``, that of `expected_search_length`, or ``"hqs"``. On items
+            that did not choose them, edits for the first raise both scores, those for HQS often HQS alone.
+        label_cost: The cost of reading a label for the search length, in items looked at; 1 by default.
         kinds: The kinds of edits to try: ``"move"`` an item or a cluster, ``"merge"`` siblings, ``"split"`` a list of
             items. Some kinds remove levels: ``"remove"`` a node, ``"remove-level"``, ``"collapse"`` a cluster to a list
             of its items, ``"collapse-below"`` a size.
@@ -99,8 +106,8 @@ def improve(
         confidence: The level of the interval of the held-out gain, and of the lower bounds that confirm edits.
         time_limit: The time limit in seconds; half of it is for the held-out gain.
         random_state: The seed of the halves and folds.
-        **settings: As for `evaluate`; a policy must look at most one step ahead. Weights count in every gain, not in
-            the odds of items.
+        **settings: As for `evaluate`; policy, tie and reward are for HQS alone, and a policy must look at most one
+            step ahead. Weights count in every gain, not in the odds of items.
 
     Raises:
         FeatureError: The features do not fit the items.
@@ -122,10 +129,11 @@ def improve(
     _check_numbers(max_edits, max_loss, folds, confidence, time_limit, random_state)
     check_share("expected_wrong", expected_wrong)
     check_flag("sound_only", sound_only)
+    raised = _objective(objective, label_cost)
     prepared, run, _ = opened(X, hierarchy, settings, _REFUSED)
-    check_policy(prepared, run)
+    prepared = _for_objective(raised, prepared, run)
     limits = _limits(hierarchy, kinds, fixed, fixed_levels, keep_levels, max_edits, max_loss)
-    before = score(prepared, run, Sampling())
+    before = raised.score(prepared, run)
     if hierarchy.root < hierarchy.n_items:
         return Improvement(hierarchy, hierarchy, (), (), before, before, HeldOutGain(), before.score, "converged")
     with shown_progress(run.progress, "improve", "trial") as bar:
@@ -139,9 +147,10 @@ def improve(
             sound_only=sound_only,
             confidence=confidence,
             random_state=random_state,
+            objective=raised,
             advance=bar.update,
         )
-        base, choice = ScoredDraft(prepared), Choice(problem, exact=True)
+        base, choice = ScoredDraft(prepared, raised), Choice(problem, exact=True)
         gains = FoldGains(hierarchy.n_items)
         status = _status(lambda: choice.run(progress=run.progress))
         choice.settle()
@@ -158,9 +167,44 @@ def improve(
     names = NodeNames(hierarchy, in_words=True)
     edits, apart = (tuple(_edit(prepared, one, names) for one in some) for some in (choice.edits, choice.apart))
     tree = apply_edits(hierarchy, edits)
-    after = score(prepared.on(tree), run, Sampling())
+    after = raised.score(prepared.on(tree), run)
     held_out = gains.measured(choice.rise, confidence, prepared.weights)
-    return Improvement(hierarchy, tree, edits, apart, before, after, held_out, base.reward(1), status, choice.notes)
+    return Improvement(hierarchy, tree, edits, apart, before, after, held_out, base.upper_bound, status, choice.notes)
+
+
+def _objective(name: object, label_cost: float | None) -> Objective:
+    """Return the objective of that name.
+
+    Raises:
+        ParameterError: The name is unknown, or the cost is not a number of at least 0, or has no effect.
+    """
+    check_choice("objective", name, OBJECTIVES)
+    if name == "hqs":
+        if label_cost is not None:
+            other = Setting("objective", "search_length")
+            expected = "None, as HQS has no cost of labels"
+            raise unexpected("label_cost", label_cost, expected, " Leave it out, or pass ", other, ".")
+        return HQS
+    label_cost = 1.0 if label_cost is None else label_cost
+    check_label_cost(label_cost)
+    return Objective(float(label_cost))
+
+
+def _for_objective(objective: Objective, prepared: Prepared, run: Run) -> Prepared:
+    """Return the input with the policy of the objective.
+
+    Raises:
+        ParameterError: The policy looks further than one step, or the objective does not use a setting.
+    """
+    if objective is not HQS:
+        for name in ("policy", "tie", "reward"):
+            value, default = getattr(prepared.settings, name), getattr(Settings, name)
+            if value != default:
+                unused = f": got {named(value)}, which the search length does not use. Leave it out, or pass "
+                raise ParameterError(Argument(name), unused, Setting("objective", "hqs"), ".")
+        prepared = prepared.under(policy="descend")
+    check_policy(prepared, run)
+    return prepared
 
 
 def _status(work: Callable[[], object]) -> str:
@@ -194,13 +238,18 @@ def _edit(prepared: Prepared, one: Chosen, names: NodeNames) -> Edit:
             edit,
             n_items=made.n_items,
             gain=prepared.total(made.rise, made.items) / prepared.hierarchy.n_items,
-            n_improved=int((made.rise > 0).sum()),
-            n_worsened=int((made.rise < 0).sum()),
-            most_improved=tuple((int(made.items[at]), float(made.rise[at])) for at in last if made.rise[at] > 0),
-            most_worsened=tuple((int(made.items[at]), float(made.rise[at])) for at in first if made.rise[at] < 0),
+            n_improved=int((made.rise > _ROUNDING).sum()),
+            n_worsened=int((made.rise < -_ROUNDING).sum()),
+            most_improved=_changed(made, last, 1),
+            most_worsened=_changed(made, first, -1),
             flattens=made.flattens,
         )
     return replace(edit, names=names_of(edit, names))
+
+
+def _changed(made: Made, places: Iterable[int], sign: int) -> tuple[tuple[int, float], ...]:
+    """Return the items at these places whose value rises or falls, each with the change."""
+    return tuple((int(made.items[at]), float(made.rise[at])) for at in places if sign * made.rise[at] > _ROUNDING)
 
 
 def _check_numbers(

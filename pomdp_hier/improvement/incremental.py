@@ -19,13 +19,12 @@ import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.dispatch import similarities_of
-from pomdp_hier._engines.task import HindsightRule
 from pomdp_hier._io.memory import memory_available, require_memory
 from pomdp_hier.errors import PomdpHierError
 from pomdp_hier.hierarchy.editing import Draft, Parents
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import Prepared
-from pomdp_hier.improvement.node_views import NO_ITEMS, NodeView, Views, child_of_items, similarity_tables
+from pomdp_hier.improvement.node_views import HQS, NO_ITEMS, NodeView, Objective, child_of_items, similarity_tables
 from pomdp_hier.improvement.similarities import without_tree
 from pomdp_hier.improvement.tree_edit import TreeEdit
 
@@ -55,6 +54,7 @@ class ScoredDraft:
 
     Args:
         prepared: Features, tree and settings.
+        objective: The score.
 
     Raises:
         ParameterError: The policy looks further than one step.
@@ -71,9 +71,9 @@ class ScoredDraft:
         0.22
     """
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: Prepared, objective: Objective = HQS) -> None:
         tree = prepared.hierarchy
-        self._views = Views(prepared)
+        self._views = objective.views(prepared)
         self.draft: Draft[Hierarchy] = Draft(tree)
         needed = _COPIES * 8 * int(similarities_of(tree))
         require_memory(needed, memory_available(), "a tree of this shape to improve", PomdpHierError)
@@ -109,17 +109,12 @@ class ScoredDraft:
         waiting = [self._root]
         while waiting:
             seen = self.seen[here := waiting.pop()]
-            passing = arriving[here] * np.where(seen.goes, seen.share, 0.0)
+            passing = arriving[here] * self._views.passing(seen)
             for child in seen.children:
                 if child >= self._n_items:
                     arriving[child] = passing[np.searchsorted(seen.members, self.seen[child].members)]
                     waiting.append(child)
         return arriving
-
-    @property
-    def looks_ahead(self) -> bool:
-        """Whether the stopping node depends on nodes below the children."""
-        return isinstance(self._views.rule, HindsightRule)
 
     def current(self) -> tuple[Hierarchy, list[int]]:
         """Return the tree without empty clusters, and the number in the draft of each of its nodes."""
@@ -148,6 +143,11 @@ class ScoredDraft:
         inside = np.eye(len(children), dtype=bool)
         seen = (np.arange(len(children)), self._similarities.columns(members, clusters, inside)) if children else None
         return self._views.view(members, children, seen, self.seen, self.level(node)).value
+
+    @property
+    def upper_bound(self) -> float:
+        """The upper bound of the score of every tree over the items."""
+        return self._views.upper_bound
 
     def reward(self, size: int) -> float:
         """Return the reward of a cluster of that size."""
@@ -220,6 +220,9 @@ class ScoredDraft:
             return fresh[child] if child in fresh else self.seen.get(child)
 
         if old is not None and not edit.changes_children(node):
+            if self._relabels(old, fresh):
+                below_now = {child: seen for child in old.children if (seen := find(child)) is not None}
+                return self._views.view(members, old.children, (old.own, old.table), below_now, edit.level(node))
             below, value = old.below.copy(), old.value.copy()
             for child in old.children:
                 if (new := fresh.get(child)) is not None:
@@ -236,6 +239,14 @@ class ScoredDraft:
         if own_and_table is None:
             own_and_table = self._gathered(members, children, old, edit)
         return self._views.view(members, children, own_and_table, known, edit.level(node))
+
+    def _relabels(self, old: NodeView, fresh: Mapping[int, NodeView | None]) -> bool:
+        """Return whether the number of labels below a child changes, if they cost anything."""
+        if not self._views.label_cost:
+            return False
+        return any(
+            (new := fresh.get(child)) is not None and new.labels != self.seen[child].labels for child in old.children
+        )
 
     def _shifted(
         self, members: Ints, children: tuple[int, ...], old: NodeView | None, edit: TreeEdit

@@ -11,7 +11,7 @@ from pomdp_hier.hierarchy.editing import Draft, Parents
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.node_names import NodeNames, id_texts
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.result import HQSResult
+from pomdp_hier.hqs.result import ItemScores
 
 KINDS: tuple[str, ...] = ("move", "merge", "split", "remove", "remove-level", "collapse", "collapse-below")
 REMOVING = frozenset(KINDS[3:])
@@ -25,7 +25,7 @@ REASONS = {
     "held-out": "not confirmed on held-out items",
 }
 """Why an edit is not sound."""
-BREADTH = "HQS does not charge for breadth: fewer levels and longer lists can score higher and help nobody."
+BREADTH = "does not charge for breadth: fewer levels and longer lists can score higher and help nobody."
 _MOST_NAMED = 5
 _NOT_KNOWN = (math.nan, math.nan)
 
@@ -141,11 +141,11 @@ class Improvement:
         tree: The better tree.
         edits: The edits, in order.
         apart: Edits that are not sound and were not made, each with its gain after the edits made.
-        before: The score of the given tree.
+        before: The score of the given tree, under the objective.
         after: The score of the better tree.
         held_out: The gain of held-out items, over all folds. The edits of a fold are chosen without its items and do
             not move them by themselves.
-        upper_bound: The upper bound of the score of every tree over the items: the reward of a cluster of one item.
+        upper_bound: The upper bound of the score of every tree over the items.
         status: The reason for the end of the search: ``"converged"``, ``"max_edits"``, ``"time"`` or
             ``"interrupted"``.
         notes: The limits of the features, one sentence each; see `find_misfiled`.
@@ -163,8 +163,8 @@ class Improvement:
     tree: Hierarchy
     edits: tuple[Edit, ...]
     apart: tuple[Edit, ...]
-    before: HQSResult
-    after: HQSResult
+    before: ItemScores
+    after: ItemScores
     held_out: HeldOutGain
     upper_bound: float
     status: str
@@ -180,6 +180,18 @@ class Improvement:
     def gain(self) -> float:
         """The gain of the score on all items."""
         return self.after.score - self.before.score
+
+    @property
+    def label_cost(self) -> float | None:
+        """The cost of reading a label, where the objective is the search length; None for HQS."""
+        return self.before.config.get("label_cost")
+
+    @property
+    def score_name(self) -> str:
+        """The name of the score that the edits raise."""
+        if self.label_cost is None:
+            return "HQS"
+        return "search length score" + (f" with label cost {self.label_cost:g}" if self.label_cost else "")
 
     def renamed(self, names: Any) -> "Improvement":
         """Return the same result with these names of nodes in the edits; see `NodeNames`."""
@@ -197,10 +209,8 @@ class Improvement:
             held = "no held-out item gains or loses"
         elif self.held_out.n_items:
             held = f"{self.held_out.gain:+z.4f} ({low:+z.4f} to {high:+z.4f}) on held-out items"
-        lines = [
-            f"score {self.before.score:z.4f} -> {self.after.score:z.4f} by {counted(len(self.edits), 'edit')}: "
-            f"{self.gain:+z.4f} on all items, {held}"
-        ]
+        scores = f"{self.before.score:z.4f} -> {self.after.score:z.4f} by {counted(len(self.edits), 'edit')}"
+        lines = [f"{self.score_name} {scores}: {self.gain:+z.4f} on all items, {held}"]
         right = [edit.target_probability for edit in self.edits if not math.isnan(edit.target_probability)]
         if right:
             wrong = 1.0 - sum(right) / len(right)
@@ -209,11 +219,15 @@ class Improvement:
         if still:
             lines.append(
                 f"{counted(still, 'item')} to be moved by the odds, but {REASONS['gain']}: "
-                "listed apart. HQS does not see a move below the node where the searchers stop."
+                "listed apart."
+                + (" HQS does not see a move below the node where the searchers stop." * (self.label_cost is None))
             )
         flat = sum(edit.flattens for edit in self.edits)
         if flat:
-            lines.append(f"{counted(flat, 'edit')} flatten{'s' if flat == 1 else ''} the tree. {BREADTH}")
+            lines.append(f"{counted(flat, 'edit')} flatten{'s' if flat == 1 else ''} the tree.")
+            if not self.label_cost:
+                scored = "HQS" if self.label_cost is None else "The search length without label cost"
+                lines[-1] += f" {scored} {BREADTH}"
         lines += self.notes
         lines.append(f"upper bound for every tree over these items: {self.upper_bound:z.4f}")
         reasons = {

@@ -16,6 +16,7 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.items import ItemFeatures
 from pomdp_hier.hqs.inputs import Prepared
 from pomdp_hier.improvement.incremental import ScoredDraft, Trial
+from pomdp_hier.improvement.node_views import HQS, Objective
 from pomdp_hier.improvement.result import KINDS, LEAST_GAIN, REMOVING, changes_of
 
 _MOST = 16  # proposals of a kind per round
@@ -84,6 +85,7 @@ class Editor:
     Attributes:
         prepared: Features, tree and settings.
         limits: The limits of the edits.
+        objective: The score that edits raise.
         advance: A function that is called once per trial.
         exact: Whether rounding is removed after each edit.
         made: The applied edits.
@@ -91,12 +93,13 @@ class Editor:
 
     prepared: Prepared
     limits: Limits
+    objective: Objective = HQS
     advance: Callable[[], object] = lambda: None
     exact: bool = False
     made: list[Made] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.scored = ScoredDraft(self.prepared)
+        self.scored = ScoredDraft(self.prepared, self.objective)
         self._given = self.scored.values.copy()
         self._settled: set[int] = set()  # nodes that got a new parent by an edit of clusters
         self._flattening = not REMOVING.isdisjoint(self.limits.kinds)

@@ -415,9 +415,9 @@ def edits_section(improvement: Improvement, cells: NodeCells, limit: int) -> Htm
     edits, apart = [*enumerate(improvement.edits, 1)], [*enumerate(improvement.apart, 1)]
     left = max(0, len(edits) - limit) + max(0, len(apart) - limit)
     caption = (
-        "In this order, each with what the score gains by it given those before. P is the probability that an item is "
-        "misfiled, and that it belongs at the target. “On held-out items” is the gain of items that did not influence "
-        "an edit of clusters." + (f" {left:,} more are not shown." if left else "")
+        f"In this order, each with what the {improvement.score_name} gains by it given those before. P is the "
+        "probability that an item is misfiled, and that it belongs at the target. “On held-out items” is the gain of "
+        "items that did not influence an edit of clusters." + (f" {left:,} more are not shown." if left else "")
     )
     columns = [
         Column("edit", lambda r: joined([f"{r[0]}. {r[1].kind} ", cells.some(r[1].nodes)])),
@@ -427,7 +427,7 @@ def edits_section(improvement: Improvement, cells: NodeCells, limit: int) -> Htm
         Column("items", lambda r: f"{r[1].n_items:,}", kind="n"),
         Column("P misfiled", lambda r: number(r[1].probability), kind="n"),
         Column("P target", lambda r: number(r[1].target_probability), kind="n"),
-        Column("gain in HQS", lambda r: number(r[1].gain, 5), kind="n"),
+        Column("gain", lambda r: number(r[1].gain, 5), kind="n"),
         Column("on held-out items", lambda r: number(r[1].held_out.gain, 5), kind="n"),
         Column("helps", lambda r: f"{r[1].n_improved:,}", kind="n"),
         Column("costs", lambda r: f"{r[1].n_worsened:,}", kind="n"),

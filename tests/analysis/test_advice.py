@@ -221,9 +221,19 @@ ADVICE = {
     "generic settings of improve": (lambda: improved(n_jobs=2), "n_jobs.*Leave it out", improved),
     "checkpoint of improve": (lambda: improved(checkpoint="x"), "checkpoint.*Leave it out", improved),
     "policy of improve": (
-        lambda: improved(policy="optimal"),
+        lambda: improved(objective="hqs", policy="optimal"),
         "one-step",
-        lambda: (improved(policy="one-step"), evaluate(X, TREE, policy="optimal", **D)),
+        lambda: (improved(objective="hqs", policy="one-step"), evaluate(X, TREE, policy="optimal", **D)),
+    ),
+    "policy of the search length": (
+        lambda: improved(policy="descend"),
+        'Leave it out, or pass objective="hqs"',
+        lambda: (improved(), improved(objective="hqs", policy="descend")),
+    ),
+    "label cost of HQS": (
+        lambda: improved(objective="hqs", label_cost=1),
+        'Leave it out, or pass objective="search_length"',
+        lambda: (improved(objective="hqs"), improved(objective="search_length", label_cost=1)),
     ),
     "sample of improve": (lambda: improved(sample_size=9), "Leave it out", improved),
     "level": (lambda: improved(fixed_levels=[9]), "from 0.*to 3", lambda: improved(fixed_levels=[1])),

@@ -56,7 +56,7 @@ FUNCTIONS = {
     "diagnose": lambda **s: appraisal.diagnose(X, TREE, **s),
     "hqs_scorer": lambda **s: appraisal.hqs_scorer(**s)(OwnTree().fit(X), X),
     "score_by_levels": lambda **s: appraisal.score_by_levels(X, TREE, **s),
-    "improve": lambda **s: improvement.improve(X, TREE, kinds=["move"], folds=0, **s),
+    "improve": lambda **s: improvement.improve(X, TREE, objective="hqs", kinds=["move"], folds=0, **s),
     "regroup": lambda **s: improvement.regroup(X, TREE, folds=0, **s),
     "suggest_moves": lambda **s: appraisal.suggest_moves(X, diagnosed(**s), candidates=1, **s),
 }

@@ -50,7 +50,9 @@ def test_the_better_tree_and_the_edits_are_written_with_the_ids_of_the_tree(brok
     assert [row["node_ids"] for row in rows] == [tree.labels[edit.nodes[0]] for edit in expected.edits]
     assert all(row["node_names"].startswith("'=Boots") for row in rows)
     said = capsys.readouterr().out
-    assert said.startswith(f"score {expected.before.score:.4f} -> {expected.after.score:.4f}")
+    assert said.startswith(
+        f"search length score with label cost 1 {expected.before.score:.4f} -> {expected.after.score:.4f}"
+    )
     before = out.read_bytes()
     assert call(folder, "-o", out) == 1
     assert "replace it: --force" in capsys.readouterr().err
@@ -66,10 +68,15 @@ def test_the_better_tree_and_the_edits_are_written_with_the_ids_of_the_tree(brok
         (["--expected-wrong", "1"], 2, "--expected-wrong: got 1"),
         (["--max-loss", "-1"], 2, "--max-loss: got -1;"),
         (["--max-edits", "-1"], 2, "--max-edits: got -1;"),
-        (["--policy", "optimal"], 2, "Improve with --policy one-step"),
+        (["--objective", "hqs", "--policy", "optimal"], 2, "Improve with --policy one-step"),
         (["--folds", "1"], 2, "folds: got 1"),
         (["--folds", "0", "--seed", "3"], 2, "--seed has no effect without folds"),
         (["--time-limit", "nan"], 2, "--time-limit: got nan;"),
+        (["--objective", "cost"], 2, "--objective: "),
+        (["--objective", "hqs", "--label-cost", "1"], 2, "or pass --objective search_length"),
+        (["--objective", "search_length", "--policy", "descend"], 2, "or pass --objective hqs"),
+        (["--objective", "search_length", "--tie", "search"], 2, "or pass --objective hqs"),
+        (["--objective", "search_length", "--label-cost", "-1"], 2, "--label-cost: got -1;"),
     ],
 )
 def test_a_slip_is_one_line_and_nothing_is_written(broken, capsys, arguments, code, text):
@@ -91,6 +98,39 @@ def test_edits_that_are_not_sound_are_made_on_request_alone(broken, capsys):
     assert call(folder, "-o", out, "--force", "--folds", 0, "--expected-wrong", 0, "--all", "--keep-levels") == 0
     assert "1 edit: +0.0" in capsys.readouterr().out
     assert (Hierarchy.from_json(out).parent == clean_case()[1].parent).all()
+
+
+@pytest.mark.parametrize(
+    ("objective", "everything"),
+    [
+        ("search_length", False),
+        ("hqs", True),
+        pytest.param("search_length", True, marks=pytest.mark.slow),
+        pytest.param("hqs", False, marks=pytest.mark.slow),
+    ],
+)
+def test_objectives_with_weights_and_decisions(broken, capsys, objective, everything):
+    X, tree, folder = broken
+    weights = 1 + np.arange(45) % 3
+    rows = (folder / "x.csv").read_text(encoding="utf-8").splitlines()
+    of = {f"i{k}": str(weight) for k, weight in enumerate(weights)}
+    weighted = [rows[0] + ",sales", *(f"{row},{of[row.split(',')[0]]}" for row in rows[1:])]
+    (folder / "x.csv").write_text("\n".join(weighted), encoding="utf-8")
+    chosen = ["--objective", objective, *(["--label-cost", "2"] if objective == "search_length" else [])]
+    chosen += ["--folds", "0", "--weights", "sales", *(["--all"] if everything else [])]
+    assert call(folder, *chosen, "--edits-out", folder / "edits.csv") == 0
+    said = capsys.readouterr().out
+    cost = {"label_cost": 2} if objective == "search_length" else {}
+    given = {"delta": 0.02, "folds": 0, "sample_weight": weights, "sound_only": not everything}
+    found = improve(X, tree, objective=objective, **cost, **given)
+    assert said.startswith(f"{found.score_name} {found.before.score:.4f} -> {found.after.score:.4f}")
+    table = list(csv.DictReader((folder / "edits.csv").read_text(encoding="utf-8").splitlines()))
+    for row in table:
+        row["decision"] = "reject" if row is table[0] else ""
+    (folder / "decided.json").write_text(json.dumps(table), encoding="utf-8")
+    assert call(folder, *chosen, "--decided", folder / "decided.json", "--edits-out", "-") == 0
+    again = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert table[0]["node_ids"] not in {row["node_ids"] for row in again}
 
 
 def test_fixed_nodes_and_levels_do_not_change(broken, capsys):

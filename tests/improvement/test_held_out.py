@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from pomdp_hier import Hierarchy, evaluate, improve
+from pomdp_hier import Hierarchy, evaluate, expected_search_length, improve
 from pomdp_hier._intervals import mean_interval
 from pomdp_hier.hqs.inputs import prepare
 from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.improvement import apply_edits, choice
 from pomdp_hier.improvement.choice import Choice, FoldGains, Problem, fold_of, held_out_rises, measured, part_of
 from pomdp_hier.improvement.incremental import ScoredDraft
+from pomdp_hier.improvement.node_views import HQS, Objective
 from pomdp_hier.improvement.result import Edit
 from pomdp_hier.improvement.search import Limits
 from tests.planted import clean_case, misplaced, swapped
@@ -23,9 +24,9 @@ def broken_case(seed=0):
     return X + np.random.default_rng(seed).normal(size=X.shape) / 5, misplaced(swapped(tree)[0], 3, 4)[0]
 
 
-def problem_of(X, tree):
+def problem_of(X, tree, objective=HQS):
     kinds = ("move", "merge", "split")
-    return Problem(prepare(X, tree, SETTINGS), Limits(kinds=kinds), None, 0.2, True, 0.95, 0)
+    return Problem(prepare(X, tree, SETTINGS), Limits(kinds=kinds), None, 0.2, True, 0.95, 0, objective)
 
 
 def test_a_part_is_the_tree_of_its_items_alone():
@@ -61,17 +62,25 @@ def test_the_rows_of_a_fold_change_nothing_of_what_is_chosen_without_it(monkeypa
     assert chosen[0]
 
 
+@pytest.mark.parametrize("label_cost", [None, 1.0])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
-def test_the_gain_of_a_fold_is_that_of_its_items_in_the_whole_tree_with_the_edits_chosen_without_it(seed):
+def test_the_gain_of_a_fold_is_that_of_its_items_in_the_whole_tree_with_the_edits_chosen_without_it(seed, label_cost):
     X, tree = broken_case(seed)
+    objective = Objective(label_cost)
+
+    def values(changed):
+        if label_cost is None:
+            return evaluate(X, changed, delta=0.05).values
+        return expected_search_length(X, changed, delta=0.05, label_cost=label_cost).values
+
     fold = fold_of(tree.starts[:45], 3, 0)
-    before = evaluate(X, tree, delta=0.05).values
-    rises = list(held_out_rises(problem_of(X, tree), ScoredDraft(prepare(X, tree, SETTINGS)), 3, None))
+    before, base = values(tree), ScoredDraft(prepare(X, tree, SETTINGS), objective)
+    rises = list(held_out_rises(problem_of(X, tree, objective), base, 3, None))
     for number, (items, rise) in enumerate(rises):
         np.testing.assert_array_equal(items, np.flatnonzero(fold == number))
         rest = np.flatnonzero(fold != number)
         part = part_of(prepare(X, tree, SETTINGS), rest)
-        alone = Choice(problem_of(X[rest], part.prepared.hierarchy))
+        alone = Choice(problem_of(X[rest], part.prepared.hierarchy, objective))
         alone.run()
         edits = [
             Edit(
@@ -80,12 +89,13 @@ def test_the_gain_of_a_fold_is_that_of_its_items_in_the_whole_tree_with_the_edit
             for kind, nodes, source, target in (one.proposal for one in alone.edits)
         ]
         assert all(edit.kind != "split" for edit in edits)
-        after = evaluate(X, apply_edits(tree, edits), delta=0.05).values
+        after = values(apply_edits(tree, edits))
         moved = [edit.nodes[0] for edit in edits if edit.kind == "move" and edit.nodes[0] < tree.n_items]
         assert not np.isin(moved, items).any()
         np.testing.assert_array_equal(np.flatnonzero(np.isnan(rise)), np.sort(moved))
         np.testing.assert_allclose(rise, np.where(np.isnan(rise), np.nan, after - before), atol=1e-12)
-    found = improve(X, tree, folds=3, delta=0.05)
+    raised = {"objective": "hqs"} if label_cost is None else {"label_cost": label_cost}
+    found = improve(X, tree, folds=3, delta=0.05, **raised)
     held = np.concatenate([rise[items] for items, rise in rises])
     assert found.held_out.gain == pytest.approx(held.mean(), abs=1e-12)
     made = found.after.values - found.before.values
@@ -105,7 +115,7 @@ def test_the_other_items_of_a_list_that_is_split_join_the_more_similar_side():
     def reward(size, n):
         return float(size <= 0.4 * n)
 
-    found = improve(X, tree, kinds=["split"], delta=0.1, reward=reward, folds=2)
+    found = improve(X, tree, objective="hqs", kinds=["split"], delta=0.1, reward=reward, folds=2)
     (edit,) = found.edits
     assert sorted(edit.nodes) in (list(range(20, 40)), list(range(40, 60)))
     assert edit.held_out.n_items == 30

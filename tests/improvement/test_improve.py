@@ -1,11 +1,12 @@
 """`improve`: planted faults are undone, gains are exact and hold on other items, limits are kept, slips are told."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 
-from pomdp_hier import Hierarchy, evaluate, hqs_score, improve
+from pomdp_hier import Hierarchy, evaluate, expected_search_length, hqs_score, improve
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.improvement import apply_edits
@@ -14,6 +15,7 @@ from pomdp_hier.improvement.result import KINDS, Edit, changes_of
 from tests.planted import catalogue, clean_case, misplaced, swapped
 
 DELTA = {"delta": 0.02}
+BY_HQS = {"objective": "hqs"}
 
 
 def named(tree):
@@ -23,8 +25,8 @@ def named(tree):
 
 def test_exchanged_clusters_go_home_as_both_halves_of_the_items_say():
     X, tree = clean_case()
-    better = improve(X, swapped(tree)[0], folds=3, **DELTA)
-    assert better.tree == tree
+    better = improve(X, swapped(tree)[0], folds=3, **BY_HQS, **DELTA)
+    assert better.tree == improve(X, swapped(tree)[0], folds=0, **DELTA).tree == tree
     assert [(edit.kind, edit.n_items, edit.held_out.n_items, edit.sound) for edit in better.edits] == [
         ("move", 5, 45, True),
         ("move", 5, 45, True),
@@ -45,7 +47,7 @@ def test_misplaced_items_go_home_by_their_odds():
 
 def test_moves_that_are_not_probable_enough_are_listed_apart_and_made_on_request():
     X, whole, broken, moved = catalogue(48, 0.125, seed=0)
-    found = improve(X, broken, delta=0.05, folds=0)
+    found = improve(X, broken, delta=0.05, **BY_HQS, folds=0)
     sure, doubtful = ([edit.nodes[0] for edit in edits] for edits in (found.edits, found.apart))
     assert set(sure) | set(doubtful[: 6 - len(sure)]) == set(moved)
     assert 0 < len(sure) < 6
@@ -58,12 +60,12 @@ def test_moves_that_are_not_probable_enough_are_listed_apart_and_made_on_request
     for edit in found.apart:
         alone = hqs_score(X, apply_edits(broken, [*found.edits, edit]), delta=0.05)
         assert edit.gain == pytest.approx(alone - after, abs=1e-12)
-    everything = improve(X, broken, delta=0.05, folds=0, sound_only=False)
+    everything = improve(X, broken, delta=0.05, **BY_HQS, folds=0, sound_only=False)
     assert everything.tree == whole
     assert everything.apart == ()
     assert [edit.reason for edit in everything.edits] == [""] * len(sure) + ["odds"] * len(doubtful)
     assert [row["made"] for row in found.to_rows()] == [True] * len(sure) + [False] * len(doubtful)
-    strict = improve(X, broken, delta=0.05, folds=0, expected_wrong=0.0)
+    strict = improve(X, broken, delta=0.05, **BY_HQS, folds=0, expected_wrong=0.0)
     assert strict.edits == ()
     assert len(strict.apart) == 6
 
@@ -104,11 +106,12 @@ def test_the_moves_that_are_not_made_are_listed_up_to_a_number(monkeypatch):
 def test_probable_moves_that_the_score_does_not_see_are_apart_and_named():
     X, tree = clean_case()
     broken = misplaced(misplaced(tree, 0, -1)[0], 17, 5)[0]
-    found = improve(X, broken, policy="search-root", folds=2)  # no search leaves the root
+    found = improve(X, broken, policy="search-root", folds=2, **BY_HQS)  # no search leaves the root
     assert found.edits == ()
     assert [(edit.nodes, edit.reason) for edit in found.apart] == [((0,), "gain"), ((17,), "gain")]
     assert "2 items to be moved by the odds, but the score gains less than 1e-06: listed apart" in found.summary()
-    assert improve(X, broken, policy="search-root", folds=0, sound_only=False).tree == tree
+    assert improve(X, broken, policy="search-root", folds=0, sound_only=False, **BY_HQS).tree == tree
+    assert improve(X, broken, folds=0).tree == tree  # searchers who go back leave the root
 
 
 def net(found):
@@ -153,13 +156,18 @@ def test_edits_that_flatten_are_made_on_request_alone_and_named():
     kind = np.repeat(np.arange(9), 6)
     X = np.eye(9)[kind] + 0.2 * np.random.default_rng(0).random((54, 9))
     tree = Hierarchy(np.r_[54 + kind, 63 + np.arange(9) % 3, 66, 66, 66, -1], 54)  # the groups of lists mean nothing
-    assert not any(edit.flattens for edit in improve(X, tree, folds=0, delta=0.1).edits)
-    assert improve(X, tree, kinds=KINDS, folds=0, delta=0.1, keep_levels=True).tree.height == 2
-    free = improve(X, tree, kinds=["remove-level"], folds=0, delta=0.1, keep_levels=False)
+    assert not any(edit.flattens for edit in improve(X, tree, folds=0, delta=0.1, **BY_HQS).edits)
+    assert improve(X, tree, kinds=KINDS, folds=0, delta=0.1, keep_levels=True, **BY_HQS).tree.height == 2
+    free = improve(X, tree, kinds=["remove-level"], folds=0, delta=0.1, keep_levels=False, **BY_HQS)
     assert free.tree.height == 1
     assert [(edit.kind, edit.flattens) for edit in free.edits] == [("remove-level", True)]
     assert "flattens the tree" in free.edits[0].support
     assert "1 edit flattens the tree. HQS does not charge for breadth" in free.summary()
+    listed = improve(X, tree, kinds=["remove-level"], folds=0, delta=0.1, keep_levels=False, label_cost=0)
+    assert "The search length without label cost does not charge for breadth" in listed.summary()
+    read = improve(X, tree, kinds=["remove-level"], folds=0, delta=0.1, keep_levels=False, label_cost=0.01)
+    assert read.edits[0].flattens
+    assert "does not charge" not in read.summary()
 
 
 def test_nothing_is_found_in_a_clean_tree():
@@ -168,22 +176,31 @@ def test_nothing_is_found_in_a_clean_tree():
     assert (found.edits, found.tree, found.gain) == ((), tree, 0.0)
 
 
-def test_each_gain_is_exact_given_the_edits_before_and_they_add_up():
+@pytest.mark.parametrize(
+    ("scored", "given"),
+    [
+        (evaluate, {**BY_HQS, **DELTA}),
+        (partial(expected_search_length, label_cost=1), DELTA),
+        pytest.param(partial(expected_search_length, label_cost=0), {"label_cost": 0, **DELTA}, marks=pytest.mark.slow),
+    ],
+)
+def test_each_gain_is_exact_given_the_edits_before_and_they_add_up(scored, given):
     X, tree = clean_case()
     rng = np.random.default_rng(1)
     parent = swapped(tree)[0].parent.copy()
     for item in rng.choice(tree.n_items, 3, replace=False):
         parent[item] = rng.choice(np.flatnonzero(tree.is_leaf))
     broken = named(tree.with_parents(parent))
-    better = improve(X, broken, folds=2, **DELTA)
+    better = improve(X, broken, folds=2, **given)
     assert len(better.edits) > 2
-    score, values = hqs_score(X, broken, **DELTA), better.before.values
+    score, values = scored(X, broken, **DELTA).score, better.before.values
     for count, edit in enumerate(better.edits, start=1):
         changed = apply_edits(broken, better.edits[:count])
-        rises, values = evaluate(X, changed, **DELTA).values - values, evaluate(X, changed, **DELTA).values
+        now = scored(X, changed, **DELTA)
+        rises, values = now.values - values, now.values
         assert [rise for _, rise in edit.most_improved] == pytest.approx([r for r in -np.sort(-rises)[:5] if r > 1e-9])
-        assert hqs_score(X, changed, **DELTA) - score == pytest.approx(edit.gain, abs=1e-12)
-        score = hqs_score(X, changed, **DELTA)
+        assert now.score - score == pytest.approx(edit.gain, abs=1e-12)
+        score = now.score
         losses = [loss for _, loss in edit.most_worsened]
         assert losses == sorted(losses)
         assert edit.n_worsened >= len(losses)
@@ -192,8 +209,8 @@ def test_each_gain_is_exact_given_the_edits_before_and_they_add_up():
     said = better.summary(limit=99).splitlines()
     low, high = better.held_out.interval
     assert said[0] == (
-        f"score {better.before.score:.4f} -> {score:.4f} by {len(better.edits)} edits: {better.gain:+.4f} on all "
-        f"items, {better.held_out.gain:+.4f} ({low:+.4f} to {high:+.4f}) on held-out items"
+        f"{better.score_name} {better.before.score:.4f} -> {score:.4f} by {len(better.edits)} edits: "
+        f"{better.gain:+.4f} on all items, {better.held_out.gain:+.4f} ({low:+.4f} to {high:+.4f}) on held-out items"
     )
     made = [line for line in said if line.startswith("  ") and ". " in line][: len(better.edits)]
     assert made == [f"{at:>3}. {edit.gain:+.6f} {edit} ({edit.support})" for at, edit in enumerate(better.edits, 1)]
@@ -202,7 +219,7 @@ def test_each_gain_is_exact_given_the_edits_before_and_they_add_up():
     assert better.tree.item_labels == broken.item_labels
     assert set(better.tree.labels) <= set(broken.labels)
     assert better.after.score <= better.upper_bound
-    again = improve(X, broken, folds=2, **DELTA)
+    again = improve(X, broken, folds=2, **given)
     assert repr((again.edits, again.held_out)) == repr((better.edits, better.held_out))  # NaN equals none
 
 
@@ -264,8 +281,15 @@ def test_an_interrupt_returns_the_best_so_far(monkeypatch):
         ({"expected_wrong": 1}, "expected_wrong: got 1;"),
         ({"sound_only": 1}, "sound_only: got 1"),
         ({"keep_levels": "yes"}, "keep_levels: got 'yes'"),
-        ({"policy": "optimal"}, 'policy: got optimal.*policy="one-step"'),
+        ({"objective": "hqs", "policy": "optimal"}, 'policy: got optimal.*policy="one-step"'),
         ({"engine": "generic"}, "engine: got 'generic'.*engine='auto'"),
+        ({"objective": "cost"}, "objective: got 'cost'; expected one of 'hqs', 'search_length'"),
+        ({"objective": "hqs", "label_cost": 1}, 'label_cost: got 1; .*objective="search_length"'),
+        ({"objective": "search_length", "label_cost": -1}, "label_cost: got -1;"),
+        ({"objective": "search_length", "policy": "descend"}, 'policy: got descend.*objective="hqs"'),
+        ({"objective": "search_length", "tie": "search"}, 'tie: got search.*objective="hqs"'),
+        ({"objective": "search_length", "reward": lambda size, n: 0.0}, 'reward: .*objective="hqs"'),
+        ({"objective": "search_length", "engine": "generic"}, "engine: got 'generic'"),
     ],
 )
 def test_what_cannot_be_is_said(given, text):
@@ -315,6 +339,10 @@ OPTIONS = {
     "max_loss": [None, 0.0, 0.1],
     "folds": [0, 2],
     "singletons": [False, True],
+    "objective": ["hqs", "search_length"],
+    "label_cost": [None, 0.0, 2.0],
+    "sample_weight": [None, np.arange(45) % 4],
+    "engine": ["auto", "numpy"],
     "policy": ["one-step", "descend", "hindsight"],
     "nu": [1.0, 1.4],
 }
@@ -326,10 +354,22 @@ def test_options_go_together(seed):
     given = {name: values[int(rng.integers(len(values)))] for name, values in OPTIONS.items()}
     X, tree = clean_case(seed=seed)
     tree = named(misplaced(swapped(tree)[0], 3, 4)[0]).with_singletons(given.pop("singletons"))
+    if given["objective"] == "hqs":
+        given.pop("label_cost")
+    else:
+        given.pop("policy")
     kinds = given.pop("kinds") or ["move", "merge", "split", "remove", "remove-level", "collapse", "collapse-below"]
     found = improve(X, tree, kinds=kinds, delta=0.1, **given)
-    settings = {"delta": 0.1, "policy": given["policy"], "nu": given["nu"]}
-    assert found.after.score == pytest.approx(hqs_score(X, found.tree, **settings), abs=1e-12)
+    settings = {"delta": 0.1, "nu": given["nu"], "sample_weight": given["sample_weight"]}
+    if given["objective"] == "hqs":
+        score = hqs_score(X, found.tree, policy=given["policy"], **settings)
+        assert (found.score_name, found.label_cost) == ("HQS", None)
+    else:
+        cost = 1.0 if given["label_cost"] is None else given["label_cost"]
+        score = expected_search_length(X, found.tree, label_cost=cost, **settings).score
+        assert found.label_cost == cost
+    assert found.after.score == pytest.approx(score, abs=1e-12)
+    assert found.after.score <= found.upper_bound + 1e-12
     assert found.gain == pytest.approx(sum(edit.gain for edit in found.edits), abs=1e-12)
     if len(found.edits) == 1:
         rises = found.after.values - found.before.values
@@ -349,7 +389,7 @@ def test_options_go_together(seed):
     assert (found.held_out.n_items == tree.n_items) == bool(given["folds"] and found.edits)
     assert len(found.to_rows()) == len(found.edits) + len(found.apart)
     assert net(found)
-    assert found.summary().startswith("score ")
+    assert found.summary().startswith(f"{found.score_name} ")
 
 
 @pytest.mark.parametrize(

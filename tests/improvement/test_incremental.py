@@ -10,9 +10,12 @@ from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, Nega
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.inputs import prepare
 from pomdp_hier.hqs.score import evaluate
+from pomdp_hier.hqs.search_length import expected_search_length
 from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.improvement import incremental
+from pomdp_hier.improvement.choice import part_of
 from pomdp_hier.improvement.incremental import ScoredDraft
+from pomdp_hier.improvement.node_views import HQS, Objective
 from tests.scorer_oracle import trees
 
 
@@ -84,18 +87,28 @@ def random_edit(draft, rng):
         return {}
 
 
-def check(tree, X, given, rng, n_edits):
-    scored = ScoredDraft(prepare(X, tree, Settings(delta=0.3, **given), warn=False))
-    assert scored.values == pytest.approx(evaluate(X, tree, delta=0.3, engine="numpy", **given).values, abs=1e-12)
+def check(tree, X, given, rng, n_edits, objective=HQS):
+    def anew(changed):
+        if objective is HQS:
+            return evaluate(X, changed, delta=0.3, engine="numpy", **given)
+        return expected_search_length(X, changed, delta=0.3, engine="numpy", label_cost=objective.label_cost, **given)
+
+    weights = given.get("sample_weight")
+    settings = {name: value for name, value in given.items() if name != "sample_weight"}
+    prepared = prepare(X, tree, Settings(delta=0.3, **settings), warn=False, sample_weight=weights)
+    scored = ScoredDraft(prepared, objective)
+    assert scored.values == pytest.approx(anew(tree).values, abs=1e-12)
     for _ in range(n_edits):
         trial = scored.trial(random_edit(scored.draft, rng))
-        before = scored.values
+        before, old = scored.values, anew(scored.draft.tree())
         scored.apply(scored.trial(trial.changes, anew=True))
-        expected = evaluate(X, scored.draft.tree(), delta=0.3, engine="numpy", **given).values
-        assert scored.values == pytest.approx(expected, abs=1e-12)
+        expected = anew(scored.draft.tree())
+        assert scored.values == pytest.approx(expected.values, abs=1e-12)
         before = before.copy()
         before[trial.items] += trial.rise
-        assert before == pytest.approx(expected, abs=1e-12)
+        assert before == pytest.approx(expected.values, abs=1e-12)
+        gain = prepared.total(trial.rise, trial.items) / tree.n_items
+        assert gain == pytest.approx(expected.score - old.score, abs=1e-12)
 
 
 def some_tree(rng):
@@ -110,6 +123,97 @@ def test_after_some_edits_the_values_are_those_of_the_changed_tree(name):
     rng = np.random.default_rng(list(SETTINGS).index(name))
     tree = some_tree(rng)
     check(tree, features(name, tree.n_items, rng), SETTINGS[name], rng, 4)
+
+
+UNUSED = ("policy", "tie", "reward")  # by the search length
+
+
+def length_case(name, seed):
+    """A tree, features, settings and an objective of the search length, with weights in every second case."""
+    rng = np.random.default_rng(seed)
+    tree = some_tree(rng)
+    given = {key: value for key, value in SETTINGS[name].items() if key not in UNUSED}
+    given |= {"sample_weight": rng.choice([0.0, 1.0, 2.5], tree.n_items, p=[0.2, 0.4, 0.4])} if seed % 2 else {}
+    return tree, features(name, tree.n_items, rng), given, rng
+
+
+@pytest.mark.parametrize("label_cost", [0.0, 1.0])
+@pytest.mark.parametrize("name", [name for name in SETTINGS if not set(SETTINGS[name]) & set(UNUSED)])
+def test_gains_in_search_length_are_those_of_the_changed_tree(name, label_cost):
+    seed = list(SETTINGS).index(name)
+    tree, X, given, rng = length_case(name, seed)
+    check(tree, X, given, rng, 4, Objective(label_cost))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("label_cost", [0.0, 1.0, 7.5])
+@pytest.mark.parametrize("name", [name for name in SETTINGS if not set(SETTINGS[name]) & set(UNUSED)])
+def test_gains_in_search_length_of_many_trees(name, label_cost):
+    for seed in range(30):
+        tree, X, given, rng = length_case(name, seed)
+        check(tree, X, given, rng, 6, Objective(label_cost))
+
+
+@pytest.mark.parametrize("label_cost", [0.0, 1.0])
+def test_the_search_length_of_a_half_is_that_of_its_tree(label_cost):
+    tree, X, _, rng = length_case("plain", 1)
+    weights = np.where(np.arange(9) % 2, 1.0, 3.0)
+    whole = prepare(X, tree, Settings(delta=0.3), sample_weight=weights, warn=False)
+    items = np.array([0, 2, 3, 5, 8])
+    part = part_of(whole, items).prepared
+    scored = ScoredDraft(part, Objective(label_cost))
+    for _ in range(3):
+        scored.apply(scored.trial(random_edit(scored.draft, rng)))
+        settings = {"delta": 0.3, "label_cost": label_cost, "sample_weight": weights[items]}
+        found = expected_search_length(X[items], scored.draft.tree(), **settings)
+        assert scored.values == pytest.approx(found.values, abs=1e-12)
+
+
+def test_every_edit_is_tried_and_labels_change_far_above_it():
+    tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5], [8, 9], [11, 10], [12, 6], [13, 7]], 8)
+    X = np.random.default_rng(0).normal(size=(8, 3))
+    scored = ScoredDraft(prepare(X, tree, Settings(delta=0.3)), Objective(1.0))
+    draft = scored.draft
+    edits = {
+        "move an item": draft.moved(0, 9),
+        "move an item beside clusters": draft.moved(0, 12),
+        "move a cluster": draft.moved(8, 12),
+        "merge": draft.merged([8], 9),
+        "remove": draft.without([11]),
+        "remove two levels": draft.without([11, 12]),
+        "collapse": draft.collapsed(12),
+        "split": draft.parted(8, [0]),
+    }
+    for name, changes in edits.items():
+        trial, changed = scored.trial(changes), scored.copy()
+        changed.apply(changed.trial(changes, anew=True))
+        found = expected_search_length(X, changed.draft.tree(), delta=0.3, label_cost=1.0)
+        old = expected_search_length(X, tree, delta=0.3, label_cost=1.0)
+        rise = np.zeros(8)
+        rise[trial.items] = trial.rise
+        assert rise == pytest.approx(found.values - old.values, abs=1e-12), name
+        if name not in ("move an item", "move a cluster"):  # item 7, beside them all at the root, sees other labels
+            assert abs(rise[7]) > 1e-12, name
+
+
+@pytest.mark.parametrize("label_cost", [0.0, 0.1, 1.0, 4.0])
+def test_no_tree_exceeds_the_bound_on_the_search_length(label_cost):
+    item = np.arange(27)
+    groups = [item // 9, 3 + item // 3, 12 + item]  # searchers who are never wrong
+    X = sum(np.eye(39)[group] for group in groups)
+    tree = Hierarchy.from_paths([f"{k // 9} > {k // 3} > {k}" for k in item], sep=">")
+    rng, best = np.random.default_rng(0), -np.inf
+    for weights in (None, rng.random(27) ** 8):
+        for start in (tree, tree.with_singletons(True), Hierarchy.from_children([item], 27)):
+            prepared = prepare(X, start, Settings(delta=1e-3), sample_weight=weights, warn=False)
+            scored = ScoredDraft(prepared, Objective(label_cost))
+            for _ in range(12):
+                score = prepared.total(scored.values, item) / 27
+                assert score <= scored.upper_bound + 1e-12
+                best = max(best, score) if weights is None else best
+                scored.apply(scored.trial(random_edit(scored.draft, rng)))
+    equal = ScoredDraft(prepare(X, tree, Settings(), warn=False), Objective(label_cost))
+    assert equal.upper_bound < best + 0.1
 
 
 @pytest.mark.parametrize("name", ["plain", "cosine with itself", "precomputed", "sparse", "near"])
