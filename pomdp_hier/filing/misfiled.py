@@ -58,7 +58,11 @@ def find_misfiled(X: Any, hierarchy: Hierarchy, *, progress: bool = False) -> Mi
 
     A high probability means that the features contradict the home. Unusual texts, and subjects that a tree splits, are
     flagged as well. Not covered are clusters in the wrong place, and several items of a small home that moved together.
-    Items filed under a sibling are the hardest to find. Where r is 0, their probability is small: use the order.
+
+    Items filed under a sibling are the hardest to find. Where r is 0, their probability is small: use the order. Items
+    with P of at least 1/2 come first, by their odds. Two conditions decide how the others follow: r = 1/2 explains the
+    homes better than r = 0, and needs an eps more than twice as large. If both hold, the others are ordered by their
+    odds with r = 1/2.
 
     KeyboardInterrupt ends the work with the items judged so far: the others have NaN and no target.
 
@@ -158,6 +162,7 @@ class _Judged:
     done: Bools = field(init=False)
     log_own: Floats = field(init=False)  # log P(f | x)
     log_elsewhere: Floats = field(init=False)  # log sum_{l != f} P(l | x) nu(f | l)
+    log_ranked: Floats = field(init=False)  # the same with the noise of the order
     best: Ints = field(init=False)  # places in `homes` [2, N]
     log_best: Floats = field(init=False)  # log of their terms of that sum [2, N]
     rank: Floats = field(init=False)  # share of the other homes below the own
@@ -168,7 +173,7 @@ class _Judged:
         n_items = len(self.centroids.home)
         self.weights = item_weights(self.centroids)
         self.done = np.zeros(n_items, dtype=bool)
-        self.log_own, self.log_elsewhere = np.zeros(n_items), np.zeros(n_items)
+        self.log_own, self.log_elsewhere, self.log_ranked = np.zeros((3, n_items))
         self.best, self.log_best = np.full((2, n_items), -1), np.full((2, n_items), -np.inf)
         self.rank, self.closest = np.zeros(n_items), np.zeros(n_items, dtype=np.int64)
         self.as_well = np.zeros(n_items, dtype=bool)
@@ -188,15 +193,33 @@ class _Judged:
         chances[rows, home] = -np.inf
         self.closest[items] = closest = chances.argmax(axis=1)
         self.as_well[items] = chances[rows, closest] >= own + np.log(_TIE)
+        if model.near_order != model.near:
+            self.log_ranked[items] = _log_sum(chances + self.siblings.log_noise(home, model.near_order))
         chances += self.siblings.log_noise(home, model.near)
+        self.log_elsewhere[items] = _log_sum(chances)
         for place in range(2):
             best = chances.argmax(axis=1)
             top = chances[rows, best]
-            if place == 0:
-                self.log_elsewhere[items] = top + np.log(np.exp(chances - top[:, None]).sum(axis=1))
             self.best[place, items], self.log_best[place, items] = np.where(np.isfinite(top), best, -1), top
             chances[rows, best] = -np.inf
         self.done[items] = True
+
+
+def _log_sum(logs: Floats) -> Floats:
+    """Return the logarithm of the sum of the exponentials ``[m]``."""
+    top = logs.max(axis=1)
+    total: Floats = top + np.log(np.exp(logs - top[:, None]).sum(axis=1))
+    return total
+
+
+def _order(judged: _Judged, odds: Floats, noise: float, told: Bools) -> Ints:
+    """Return the items by their odds; where P is below 1/2, those under the noise of the order."""
+    likely, rank, model = odds >= 0, odds, judged.model
+    if model.near_order != model.near:
+        at_own = judged.siblings.anywhere(model.near_order)[judged.centroids.home]
+        rank = np.where(likely, odds, judged.log_ranked - np.log1p(noise * (at_own - 1.0)) - judged.log_own)
+    order: Ints = np.lexsort((np.where(told, -rank, np.inf), ~(likely & told)))
+    return order
 
 
 def _posterior(judged: _Judged, told: Bools) -> Posterior:
@@ -239,7 +262,7 @@ def _result(tree: Hierarchy, features: Any, judged: _Judged, status: str) -> Mis
         target_probabilities=np.where(units.is_zero & judged.done, 0.0, shares[0]),
         second_probabilities=np.where(seconds >= 0, shares[1], 0.0),
         log_odds=odds,
-        order=np.argsort(np.where(told, -odds, np.inf), kind="stable"),
+        order=_order(judged, odds, found.noise, told),
         n_terms=units.n_terms,
         rate=float(noise * (1.0 - at_own.mean())),
         auc=float(ranks[told].mean()) if told.any() else 0.5,

@@ -22,6 +22,7 @@ _SOFTER = 0.5
 SPREAD = 20.0  # standard deviation of a weight's prior, in standard deviations of its values
 _NEEDED_SOFTER, _NEEDED_NEAR = 0.012, 0.0075  # gain of log likelihood per item that a richer model needs
 _NEEDED, _NEEDED_ERRORS = 5.0, 2.0  # and in all, and in standard errors of the paired differences
+_HARDLY = 0.5  # of the noise with a share among siblings
 _LEAST_NOISE, _MOST_NOISE = (
     6e-6,
     0.25,
@@ -43,6 +44,7 @@ class FilingModel:
         near: Share of the noise that stays among siblings.
         noise: Probability that an item is filed by noise.
         contradicted: Whether the features contradict too many places, so that the noise was set to its prior mean.
+        near_order: Share of the noise that stays among siblings in the order of the items with P below 1/2.
     """
 
     transform: str
@@ -53,6 +55,7 @@ class FilingModel:
     near: float
     noise: float
     contradicted: bool = False
+    near_order: float = 0.0
 
     def log_probabilities(self, leaf: Floats, path: Floats, weights: Floats) -> Floats:
         """Return ``log P(l | x)`` ``[m, L]``.
@@ -176,7 +179,7 @@ def fit_model(centroids: Centroids, siblings: Siblings, like: FilingModel | None
     if like is not None:
         span = (PRIOR_NOISE, PRIOR_NOISE) if like.contradicted else (_LEAST_NOISE, _MOST_NOISE)
         fitted = fits[like.transform].best(like.near, softer=like.softer > 0, noise=span, start=like)
-        return FilingModel(like.transform, tau, *fitted[1], like.contradicted)
+        return FilingModel(like.transform, tau, *fitted[1], like.contradicted, like.near_order)
     plain = {name: fit.best(0.0, softer=False) for name, fit in fits.items()}
     name = max(plain, key=lambda name: plain[name][0])
     soft = {near: fits[name].best(near, softer=True) for near in (0.0, NEAR)}
@@ -189,7 +192,13 @@ def fit_model(centroids: Centroids, siblings: Siblings, like: FilingModel | None
     if contradicted:
         best = fits[name].best(0.0, softer=False, noise=(PRIOR_NOISE, PRIOR_NOISE))
     leaf, path, share, near, noise = best[1]
-    return FilingModel(name, tau, leaf, path, share, near, noise, contradicted)
+    near_order = NEAR if near or (not contradicted and _hints_at_near(soft[NEAR], soft[0.0])) else 0.0
+    return FilingModel(name, tau, leaf, path, share, near, noise, contradicted, near_order)
+
+
+def _hints_at_near(richer: _Maximum, plain: _Maximum) -> bool:
+    """Whether noise among siblings explains the places better, and without it hardly any item is misfiled."""
+    return richer[0] > plain[0] and plain[1][-1] < _HARDLY * richer[1][-1]
 
 
 def _gains(richer: _Maximum, plain: _Maximum, per_item: float) -> bool:

@@ -53,7 +53,8 @@ class MisfiledItems:
         target_probabilities: The probability that an item is misfiled and belongs at its target ``[N]``.
         second_probabilities: The same for the second target, 0 without one ``[N]``.
         log_odds: The natural logarithm of the odds of P(misfiled) ``[N]``.
-        order: The items by decreasing odds ``[N]``; those without features or not judged come last.
+        order: The items, the most probably misfiled first ``[N]``; those without features or not judged come last.
+            Items with P of at least 1/2 are ordered by their odds; for the others see `find_misfiled`.
         n_terms: The number of nonzero features per item ``[N]``.
         rate: The expected share of misfiled items under the model.
         auc: The mean share of the other homes that an item fits less well than its own: 0.5 for random features.
@@ -104,8 +105,12 @@ class MisfiledItems:
     def select(self, expected_wrong: float = 0.1, *, target: bool = True) -> Ints:
         """Return the longest initial part of `order` whose expected share of errors is at most the given one.
 
+        Only items that are more probably misfiled than not are selected: P is at least 1/2. Without that limit, many
+        certain items would make room for items that are almost certainly in the right place. The list is empty if the
+        features are not `informative`.
+
         The expectation assumes the noise of the model, so it is not a guarantee. If misfiled items are in the most
-        similar other home, more of the list is wrong. The list is empty if the features are not `informative`.
+        similar other home, more of the list is wrong.
 
         Args:
             expected_wrong: The mean of ``1 - target_probabilities`` over the list, between 0 and 1.
@@ -118,7 +123,8 @@ class MisfiledItems:
         check_share("expected_wrong", expected_wrong)
         check_flag("target", target)
         right = self.target_probabilities if target else self.probabilities
-        return self._head(self.order[self._judged[self.order]], right, expected_wrong)
+        likely = self._judged & (np.nan_to_num(self.probabilities) >= _LIKELY)
+        return self._head(self.order[likely[self.order]], right, expected_wrong)
 
     def to_move(self, expected_wrong: float = 0.2) -> Ints:
         """Return the items to move to their targets, the most probable target first.

@@ -43,13 +43,16 @@ def test_an_untouched_tree_has_no_flags(case):
 @pytest.mark.parametrize("target", [True, False])
 def test_the_selection_is_the_longest_head_within_the_expected_share(found, target):
     head = found.select(0.1, target=target)
-    right = (found.target_probabilities if target else found.probabilities)[found.order]
+    likely = found.order[found.probabilities[found.order] >= 0.5]
+    np.testing.assert_array_equal(likely, found.order[: len(likely)])
+    right = (found.target_probabilities if target else found.probabilities)[likely]
     means = np.cumsum(1 - right) / np.arange(1, len(right) + 1)
     assert len(head) > 0
     np.testing.assert_array_equal(head, found.order[: len(head)])
     assert means[len(head) - 1] <= 0.1
     assert (means[len(head) :] > 0.1).all()
     assert len(found.select(0.0)) <= len(head) <= len(found.select(0.5, target=target))
+    assert len(found.select(0.99, target=False)) == len(likely)
 
 
 def test_items_to_move_are_the_longest_list_by_the_probability_of_their_target(found):

@@ -1,5 +1,7 @@
 """The cosines and the probabilities against forty dense lines that follow the equations of `find_misfiled`."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -122,6 +124,40 @@ def test_the_richer_models_follow_the_equations_too(monkeypatch):
     np.testing.assert_allclose(found.probabilities, probabilities, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.target_probabilities, shares, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(found.targets, targets)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_items_with_small_odds_are_ordered_by_the_noise_among_siblings_if_it_explains_the_homes(monkeypatch, seed):
+    from pomdp_hier.filing import model
+
+    monkeypatch.setattr(model, "_gains", lambda *_: False)  # not by enough for the probabilities
+    monkeypatch.setattr(model, "_hints_at_near", lambda *_: True)
+    monkeypatch.setattr("pomdp_hier.filing.posterior._MOST_PAIRS", 0)
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, 40, 8)
+    X = rng.normal(size=(tree.n_nodes, 6))[tree.parent[:40]] + 0.5 * rng.normal(size=(40, 6))
+    found = find_misfiled(X, tree)
+    assert (found.model.near, found.model.near_order) == (0.0, model.NEAR)
+    weights = item_weights(X, tree, False)
+    probabilities, *_ = oracle(X, tree, found.model, weights)
+    others, *_ = oracle(X, tree, replace(found.model, near=model.NEAR), weights)
+    np.testing.assert_allclose(found.probabilities, probabilities, rtol=0, atol=1e-12)
+    expected = sorted(
+        range(40), key=lambda x: (probabilities[x] < 0.5, -(probabilities if probabilities[x] >= 0.5 else others)[x])
+    )
+    assert found.order.tolist() == expected
+    assert expected != np.argsort(-probabilities).tolist()
+
+
+def test_the_order_takes_the_noise_among_siblings_only_where_hardly_any_item_is_misfiled_without_it():
+    from pomdp_hier.filing.model import _hints_at_near
+
+    def fit(density, noise):
+        return density, (1.0, 1.0, 0.0, 0.0, noise), np.zeros(1)
+
+    assert _hints_at_near(fit(-10.0, 0.02), fit(-14.0, 0.001))
+    assert not _hints_at_near(fit(-10.0, 0.02), fit(-14.0, 0.015))
+    assert not _hints_at_near(fit(-15.0, 0.02), fit(-14.0, 0.001))
 
 
 @pytest.mark.parametrize(("near", "softer"), [(0.0, False), (0.5, False), (0.0, True), (0.5, True)])
