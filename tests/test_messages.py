@@ -106,7 +106,7 @@ PATTERN = (
     r"--\{\} has no effect \{\}\. Leave it out\.",  # an option without effect has no wrong value
     r"\{\}\{\}",  # where and what is wrong are variables
     # The reasons beside the rows of a file of edits, shown as "row: reason".
-    r"\{\} (is another node|is below|are called|was not made)|no (target is given|node is called)",
+    r"\{\} (is another node|is below|are called|was not made)|no \{\} is given|no node is called",
 )
 
 

@@ -247,7 +247,7 @@ def _joined(X: Any, hierarchy: FlatTree) -> tuple[Any, Ints | None, Ints | None]
     """Return the matrix, and the row and column of each item; None if it is in item order."""
     if isinstance(X, FeatureTable):
         return X.matrix, None if X.ids is None else rows_by_id(X.ids, hierarchy.item_labels), None
-    if not (hasattr(X, "columns") and hasattr(X, "to_numpy")):
+    if not (hasattr(X, "to_numpy") and hasattr(X, "columns")):  # in this order, as a lazy frame of polars would warn
         return X, None, None
     names = list(X.columns)
     position = id_position(list(map(str, names)), "the frame", None)

@@ -5,12 +5,12 @@ the draft, where a later edit may fill it again, and is dropped when the draft b
 """
 
 import copy
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import count
 from typing import Any, Generic, TypeVar
 
 from pomdp_hier._arguments import is_integer
-from pomdp_hier._text import brief, listed
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import FlatTree
 
@@ -24,6 +24,10 @@ class Draft(Generic[Tree]):
 
     `moved`, `merged`, `without`, `collapsed` and `parted` return the changes of an edit; `apply` applies them.
 
+    Args:
+        given: The original tree.
+        called: The name of a node in messages, by default its number.
+
     Attributes:
         given: The original tree.
         parent: The parent of every node, including new ones.
@@ -36,8 +40,9 @@ class Draft(Generic[Tree]):
         array([ 4,  4,  4,  4,  5, -1])
     """
 
-    def __init__(self, given: Tree) -> None:
+    def __init__(self, given: Tree, called: Callable[[int], str] = str) -> None:
         self.given = given
+        self._called = called
         self.parent: list[int] = given.parent.tolist()
         self.below: dict[int, list[int]] = {node: [] for node in range(given.n_items, given.n_nodes)}
         for node in given._reading_order()[1:].tolist():
@@ -58,7 +63,8 @@ class Draft(Generic[Tree]):
         while above >= 0:
             if above == node:
                 raise ParameterError(
-                    f"target: got {target}, which is inside node {node}; expected a node outside it. Choose one."
+                    f"target: got {self._called(target)}, which is inside node {self._called(node)}; expected a node "
+                    "outside it. Choose one."
                 )
             above = self.parent[above]
         return {int(node): int(target)}
@@ -75,7 +81,10 @@ class Draft(Generic[Tree]):
             self._check_node("node", node, "merged")
             self._check_inner("node", node)
             if node == target or self.parent[node] != self.parent[target]:
-                raise ParameterError(f"node: got {node}; expected a sibling of node {target}. Move it instead.")
+                advice = "Choose another." if node == target else "Move it instead."
+                raise ParameterError(
+                    f"node: got {self._called(node)}; expected a sibling of node {self._called(target)}. {advice}"
+                )
             changes.update(dict.fromkeys(self.below[node], int(target)))
         return changes
 
@@ -117,7 +126,8 @@ class Draft(Generic[Tree]):
         part = dict.fromkeys(nodes, len(self.parent))
         if not part or not part.keys() < set(self.below[node]):
             raise ParameterError(
-                f"nodes: got {listed(list(part))}; expected some, not all, of the nodes directly below node {node}."
+                f"nodes: got {', '.join(map(self._called, part)) or 'none'}; expected some, not all, of the nodes "
+                f"directly below node {self._called(node)}."
             )
         return {**part, len(self.parent): self.parent[node]}
 
@@ -191,14 +201,15 @@ class Draft(Generic[Tree]):
         _check_number(what, node)
         if not 0 <= node < len(self.parent) or self.parent[node] < 0:
             raise ParameterError(
-                f"{what}: got {node}, which is the root or not a node; expected a node below the root, to be {done}."
+                f"{what}: got {self._called(node)}, which is the root or not a node; expected a node below the root, "
+                f"to be {done}."
             )
 
     def _check_inner(self, what: str, node: Any) -> None:
         _check_number(what, node)
         if node not in self.below:
-            first, last = self.given.n_items, len(self.parent) - 1
-            raise ParameterError(f"{what}: got {node}; expected an internal node, {first}..{last}.")
+            numbers = f", {self.given.n_items}..{len(self.parent) - 1}" if self._called is str else ""
+            raise ParameterError(f"{what}: got {self._called(node)}; expected an internal node{numbers}.")
 
 
 def _check_number(what: str, value: Any) -> None:

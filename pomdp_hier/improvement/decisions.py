@@ -204,7 +204,8 @@ def apply_decisions(hierarchy: Hierarchy, decisions: Iterable[Decision]) -> Appl
     """
     require_hierarchy(hierarchy)
     rows = _checked(decisions)
-    names, draft = _Ids(hierarchy), Draft(hierarchy)
+    names = _Ids(hierarchy)
+    draft = Draft(hierarchy, names.text)
     done, misfits = [], []
     for row in (row for row in rows if row.decision == "accept"):
         try:
@@ -224,7 +225,8 @@ def kept_nodes(hierarchy: Hierarchy, decisions: Iterable[Decision]) -> tuple[lis
     """
     require_hierarchy(hierarchy)
     rows = _checked(decisions)
-    names, draft = _Ids(hierarchy), Draft(hierarchy)
+    names = _Ids(hierarchy)
+    draft = Draft(hierarchy, names.text)
     kept: dict[int, None] = {}
     misfits = []
     for row in (row for row in rows if row.decision == "reject"):
@@ -251,12 +253,12 @@ class _Ids:
         Raises:
             ParameterError: It does not fit; the message is the reason.
         """
-        nodes, source = self._several(row.nodes), self._node(row.source)
+        nodes, source = self._several(row.nodes), self._node(row.source, "source")
         if row.kind in ("move", "merge", "split"):
             self._check_source(nodes, source, draft)
         if row.kind == "split" and (row.target in self._nodes or row.target in self._new):
             raise ParameterError(f"{brief(row.target)} is another node.")
-        target = source if row.kind not in ("move", "merge") else self._node(row.target)
+        target = source if row.kind not in ("move", "merge") else self._node(row.target, "target")
         made = len(draft.parent)
         draft.apply(changes_of(draft, row.kind, nodes, source, target))
         if row.kind == "split":
@@ -268,7 +270,7 @@ class _Ids:
         Raises:
             ParameterError: It no longer fits; the message is the reason.
         """
-        source = self._node(row.source)
+        source = self._node(row.source, "source")
         if row.kind in ("split", "collapse"):
             return [source]
         nodes = self._several(row.nodes)
@@ -280,9 +282,10 @@ class _Ids:
         for node in nodes:
             if draft.parent[node] != source:
                 above = draft.parent[node]
-                raise ParameterError(f"{self._text(node)} is below {self._text(above)}.")
+                raise ParameterError(f"{self.text(node)} is below {self.text(above)}.")
 
-    def _text(self, node: int) -> str:
+    def text(self, node: int) -> str:
+        """Return the id of a node."""
         if node < 0:
             return "no node"
         return self._texts[node] if node < len(self._texts) else "a new cluster"
@@ -300,13 +303,13 @@ class _Ids:
     def _known(self, text: str) -> bool:
         return text in self._nodes or text in self._new or (text.startswith("'") and text[1:] in self._nodes)
 
-    def _node(self, text: str) -> int:
+    def _node(self, text: str, role: str = "node") -> int:
         if text in self._new:
             return self._new[text]
         if text.startswith("'") and text not in self._nodes:  # kept from being read as a formula
             text = text[1:]
         if not text:
-            raise ParameterError("no target is given.")
+            raise ParameterError(f"no {role} is given.")
         nodes = self._nodes.get(text, [])
         if len(nodes) == 1:
             return nodes[0]

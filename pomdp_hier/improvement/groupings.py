@@ -14,9 +14,10 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from pomdp_hier._arguments import check_integer, is_integer, unexpected
+from pomdp_hier._arguments import check_integer, is_integer
 from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier._text import counted
+from pomdp_hier._text import brief, counted
+from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.features.items import ItemFeatures
 from pomdp_hier.features.membership import membership
 from pomdp_hier.filing.centroids import UnitRows
@@ -54,21 +55,42 @@ def place_of(tree: Hierarchy, node: Hashable, level: int | None, max_children: i
     inside &= (tree.starts >= tree.starts[top]) & (tree.starts + tree.sizes <= tree.starts[top] + tree.sizes[top])
     inside &= tree.levels > tree.levels[top]
     deepest = int(tree.levels[inside].max(initial=tree.levels[top]))
-    if level is None and deepest == tree.levels[top]:
-        raise unexpected("node", "the root" if node is None else node, "a node with levels of clusters below it")
-    level = deepest if level is None else level
-    check_integer("level", level, int(tree.levels[top]) + 1, max(deepest, int(tree.levels[top]) + 1))
-    headings = np.flatnonzero(inside & ((tree.levels == level) | (tree.is_leaf & (tree.levels < level))))
+    if level is not None:
+        check_integer("level", level, int(tree.levels[top]) + 1, max(deepest, int(tree.levels[top]) + 1))
+    at = deepest if level is None else level
+    headings = np.flatnonzero(inside & ((tree.levels == at) | (tree.is_leaf & (tree.levels < at))))
     if not 3 <= len(headings) <= _MOST_HEADINGS:
-        expected = f"a level with 3 to {_MOST_HEADINGS:,} clusters below the node"
-        raise unexpected("level", level, expected, f" It has {counted(len(headings), 'heading')}.")
-    between = np.flatnonzero(inside & (tree.levels < level) & ~tree.is_leaf)
+        given = ("node", "the root" if node is None else brief(node)) if level is None else ("level", str(level))
+        raise _wrong_headings(*given, len(headings), deeper=at < deepest, within=top != tree.root)
+    between = np.flatnonzero(inside & (tree.levels < at) & ~tree.is_leaf)
     widest = int(np.diff(tree.child_offsets)[[top, *between]].max())
     least = math.ceil(math.sqrt(len(headings)))
     if max_children is None:
         max_children = max(widest, least)
     check_integer("max_children", max_children, least, unit=f"for {len(headings)} headings in two levels")
     return Place(top, headings[np.argsort(tree.starts[headings])], max_children)
+
+
+def _wrong_headings(name: str, got: str, n: int, *, deeper: bool, within: bool) -> ParameterError:
+    """Return the error for too few or too many headings, with what gives others.
+
+    Args:
+        name: The argument that chose them.
+        got: Its value.
+        n: The number of headings.
+        deeper: Whether the node has deeper levels of clusters.
+        within: Whether there are nodes above the node.
+    """
+    if n > _MOST_HEADINGS:
+        advice = "Pass a node below this one, or a smaller level."
+    elif deeper:
+        advice = "Pass a greater level."
+    else:
+        advice = "Pass a node above this one." if within else "Such a tree has nothing to rebuild."
+    return ParameterError(
+        Argument(name),
+        f": got {got}, with {counted(n, 'heading')}; expected 3 to {_MOST_HEADINGS:,} of them. {advice}",
+    )
 
 
 @dataclass(frozen=True, eq=False)

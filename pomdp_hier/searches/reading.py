@@ -250,7 +250,8 @@ def _by_step(table: Table, rows: list[int], step_at: int) -> list[int]:
         steps: list[Any] = [_number(cell) for cell in cells]
     except (TypeError, ValueError, OverflowError):
         steps = [_INTEGER.sub(lambda digits: digits[0].zfill(20), c) if isinstance(c, str) else c for c in cells]
-    missing = [row for row, step in zip(rows, steps, strict=True) if is_missing(step)]
+    blank = [is_missing(step) or (isinstance(step, str) and not step.strip()) for step in steps]
+    missing = [row for row, is_blank in zip(rows, blank, strict=True) if is_blank]
     if missing:
         raise ReaderError(f"row {missing[0] + 1}: got no step; expected a number or a time. Fill it in.")
     try:

@@ -252,5 +252,5 @@ def test_seeds_and_terms_of_another_type(name, value):
 
 
 def test_a_tree_without_levels_is_named():
-    with pytest.raises(ParameterError, match="node: got 'the root'"):
+    with pytest.raises(ParameterError, match="node: got the root"):
         regroup(np.eye(8), Hierarchy.from_children([list(range(8))], 8))

@@ -76,6 +76,8 @@ def is_table(source: Any) -> bool:
 
 
 def _is_frame(source: Any) -> bool:
+    if hasattr(source, "collect_schema"):  # of polars: a lazy frame warns when it is asked for its columns
+        return True
     return hasattr(source, "columns") and hasattr(source, "shape")
 
 
@@ -122,10 +124,12 @@ def require_header(header: bool, source: Any) -> None:
 
 def _read_frame(source: Any) -> Table:
     nw = from_extra("frames", "narwhals", "a data frame needs narwhals (or give a dictionary of columns)")
-    columns = [as_text("a column's name", name) for name in source.columns]
-    _check_columns(columns, "the data frame")
     what = f"source ({type(source).__name__})"
     with decoding(what, ReaderError, "a data frame that narwhals supports", "Collect a lazy one"):
+        if hasattr(source, "collect"):  # which may compute, or warn, when it is asked for its columns
+            nw.from_native(source, eager_only=True)
+        columns = [as_text("a column's name", name) for name in source.columns]
+        _check_columns(columns, "the data frame")
         frame = nw.from_native(source, eager_only=True)
         return Table(columns, list(zip(*(column.to_list() for column in frame.iter_columns()), strict=True)))
 
