@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 import zipfile
 from pathlib import Path
 
@@ -9,13 +10,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pomdp_hier.cli import main
+from pomdp_hier.cli import inputs, main
 
 TREE = "id,parent\nall,\nland,all\nsea,all\nant,land\nbee,land\ncod,sea\neel,sea\n"
 FILES = {
     "tree.csv": TREE,
     "x.csv": "id,x,y\nant,1,0\nbee,2,1\ncod,0,1\neel,1,3\n",
     "bare.csv": "x,y\n1,0\n2,1\n0,1\n1,3\n",
+    "other.csv": "id,x,y\nant,1,1\nbee,1,2\ncod,3,1\neel,3,2\n",
     "code.csv": "code,x,y\nant,1,0\nbee,2,1\ncod,0,1\neel,1,3\n",
     "text.csv": "id,title\nant,small red\nbee,small black\ncod,big wet\neel,long wet\n",
     "many.csv": "id,title,size\nant,small red,1\nbee,small black,1\ncod,big wet,4\neel,long wet,9\n",
@@ -32,6 +34,8 @@ FILES = {
     "names.csv": "code,word,x\nant,Ant,1\n",
     "there.csv": "old",
     "there.json": "old",
+    "paths.txt": "item,path\nant,all > land\ncod,all > land > ant\n",
+    "links.csv": "from,to\nall,land\nall,sea\n",
     "twice.txt": "land\n  ant\n  bee\nsea\n  ant\n  eel\n",
     "paths.csv": "id,x,y\nant,1,0\nbee,2,1\nfox,0,1\neel,1,3\n",
 }
@@ -137,6 +141,13 @@ TABLE = [
     ("score cells.csv tree.csv", "line 2: got 4 cells; expected 3", write("cells.csv", FILES["x.csv"])),
     ("score page.csv tree.csv", "Download the file itself", write("page.csv", FILES["x.csv"])),
     ("score x.csv tree.csv --out new/y.csv", "does not exist", lambda: Path("new").mkdir()),
+    ("features - x.csv other.csv", "Write the tree to a file first", "features tree.csv x.csv other.csv"),
+    ("searches - tree.csv -", "got - for several", "searches x.csv tree.csv paths.txt"),
+    (
+        "searches - tree.csv paths.txt --links -",
+        "expected standard input for one",
+        "searches x.csv tree.csv paths.txt --links links.csv",
+    ),
     ("score x.csv tree.csv --sample-size 3 --shuffles 9", "--shuffles has no effect", "-shuffles 9"),
     ("show tree.csv --name-columns code,word", "got columns without --names", "-name-columns code,word"),
     ("show tree.csv --name-columns code,word", "or add --names", "--names names.csv"),
@@ -281,3 +292,59 @@ def test_streams_that_are_closed(folder, capsys, monkeypatch):
         patched.setattr("sys.stdout", file)
         assert main(["show", "tree.csv"]) == 0
     assert Path("result.txt").read_text(encoding="utf-8").startswith("tree.csv: 4 items")
+
+
+def test_standard_output_that_is_the_file_of_the_rows_gets_another(folder, capsys, monkeypatch):
+    with open("y.csv", "w", encoding="utf-8") as file, monkeypatch.context() as patched:
+        patched.setattr("sys.stdout", file)
+        assert main(["score", "x.csv", "tree.csv", "--out", "y.csv", "--force"]) == 2
+    assert "standard output is written to; expected another file. Give another path" in capsys.readouterr().err
+    with open("y.csv", "w", encoding="utf-8") as file, monkeypatch.context() as patched:
+        patched.setattr("sys.stdout", file)
+        assert main(["score", "x.csv", "tree.csv", "--out", "z.csv"]) == 0
+    assert Path("y.csv").read_text(encoding="utf-8").startswith("HQS ")
+    assert len(Path("z.csv").read_text(encoding="utf-8").splitlines()) == 5
+
+
+def test_rows_are_csv_where_pyarrow_is_missing(folder, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    assert main(["score", "x.csv", "tree.csv", "--out", "y.parquet"]) == 1
+    assert "write .csv" in capsys.readouterr().err
+    assert main(["score", "x.csv", "tree.csv", "--out", "y.csv"]) == 0
+    assert Path("y.csv").read_text(encoding="utf-8").startswith("item")
+
+
+def test_a_command_without_memory_gets_less(folder, capsys, monkeypatch):
+    """Memory for 60 bytes of features stands for that of a machine."""
+    read, rows = inputs.read_inputs, np.loadtxt("bare.csv", delimiter=",", skiprows=1)
+    np.save("single.npy", rows.astype(np.float32))
+    np.save("few.npy", rows[:3])
+    sp.save_npz("rows.npz", sp.csr_array(rows))
+    write("few.csv", TREE.replace("eel,sea\n", ""))()
+
+    def limited(options, *rest, **more):
+        found = read(options, *rest, **more)
+        matrix = getattr(found.features, "matrix", found.features)
+        if not sp.issparse(matrix) and matrix.nbytes > 60:
+            raise MemoryError
+        return found
+
+    monkeypatch.setattr(inputs, "read_inputs", limited)
+    assert main(["score", "bare.csv", "tree.csv", "--score-only", "--join", "position"]) == 1
+    assert "Use fewer items, float32 features, or a sparse file" in capsys.readouterr().err
+    for files, value in (("few.npy few.csv", None), ("single.npy tree.csv", "0.6225"), ("rows.npz tree.csv", "0.6225")):
+        assert main(f"score {files} --score-only --join position".split()) == 0
+        printed = float(capsys.readouterr().out)
+        assert value is None or f"{printed:.4f}" == value
+
+
+@pytest.mark.slow
+def test_workers_are_given_a_file(folder, capsys):
+    pytest.importorskip("distributed")
+    assert main(["score", "-", "tree.csv", "--dask"]) == 2
+    assert "Give a file, or a folder of files" in capsys.readouterr().err
+    Path("parts").mkdir()
+    for name, path in (("x.npy", "x.npy"), ("0.npy", "parts")):
+        np.save(Path("parts") / name if path == "parts" else name, np.load("x.npy"))
+        assert main(["score", path, "tree.csv", "--dask", "--engine", "numpy", "--score-only", "--quiet"]) == 0
+        assert f"{float(capsys.readouterr().out):.4f}" == "0.6225"

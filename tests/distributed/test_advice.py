@@ -4,6 +4,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from pomdp_hier import Hierarchy, evaluate
 from pomdp_hier.distributed import evaluate_distributed
@@ -43,6 +44,9 @@ def test_advice_works(tmp_path):
     np.save(tmp_path / "alike" / "1.npy", X[2:])
     pq.write_table(table[:2].drop_columns(["code"]), tmp_path / "tables" / "0.parquet")
     pq.write_table(table[2:].drop_columns(["y"]), tmp_path / "tables" / "1.parquet")
+    np.savez(tmp_path / "dense.npz", X=X[:2])
+    sparse.save_npz(tmp_path / "also sparse.npz", sparse.csr_array(X[:2]))
+    sparse.save_npz(tmp_path / "sparse.npz", sparse.csr_array(X[2:]))
     row = (
         whole,
         {"engine": "numba", "policy": Bold()},
@@ -70,6 +74,25 @@ def test_advice_works(tmp_path):
         (tmp_path / "mixed", {}, "Write all files with the same columns", lambda: score(tmp_path / "alike")),
         (tmp_path / "tables", {}, "Write all files with the same columns", lambda: score(tmp_path / "alike")),
         (tmp_path / "x.npy", {"id_column": "id"}, 'id_column="id"', lambda: score(tmp_path / "x.npy")),
+        (whole, {"weight_column": "x"}, 'Leave this out: weight_column="x"', lambda: score(whole)),
+        (
+            tmp_path / "numbers.parquet",
+            {"weight_column": "x", "sample_weight": [1, 2, 3]},
+            "Leave one out",
+            lambda: score(tmp_path / "numbers.parquet", weight_column="x", similarity="negative_euclidean"),
+        ),
+        (
+            [tmp_path / "numbers.parquet", tmp_path / "x.npy"],
+            {},
+            "Write all of them in one format",
+            lambda: score([tmp_path / "alike" / "0.npy", tmp_path / "alike" / "1.npy"]),
+        ),
+        (
+            [tmp_path / "dense.npz", tmp_path / "sparse.npz"],
+            {},
+            "Write all files in one format",
+            lambda: score([tmp_path / "also sparse.npz", tmp_path / "sparse.npz"]),
+        ),
     ):
         with pytest.raises((FeatureError, ParameterError)) as caught:
             score(features, **settings)

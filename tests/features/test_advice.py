@@ -371,6 +371,15 @@ def test_advice_of_warnings_works():
     scored(X)
 
 
+def test_weights_have_a_named_column(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    with pytest.raises(FeatureError, match="Leave this out: weight_column="):
+        load_features(tmp_path / "x.npy", weight_column="sales")
+    assert load_features(tmp_path / "x.npy").matrix.shape == X.shape
+    (tmp_path / "x.csv").write_text("x,sales\n1,3\n2,5\n")
+    assert load_features(tmp_path / "x.csv", weight_column="sales").weights.tolist() == [3, 5]
+
+
 def test_advice_on_memory_works(tmp_path):
     wide = np.zeros((100, 40))
     wide[:, 0] = 1.0

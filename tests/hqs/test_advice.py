@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pomdp_hier import Hierarchy, evaluate, three_node
+from pomdp_hier import Hierarchy, evaluate, hqs_score, three_node
 from pomdp_hier.errors import DataWarning, PomdpHierError
 from pomdp_hier.hqs import (
     ClosedFormUpdater,
@@ -168,6 +168,15 @@ def test_a_policy_without_a_fingerprint_is_told_apart_by_its_version(tmp_path):
     with pytest.raises(PomdpHierError, match="policy_version"):
         evaluate(X, TREE, **settings)
     evaluate(X, TREE, policy_version="1", **settings)
+
+
+def test_weights_are_numbers_of_searches():
+    for wrong in (["1", "2", "3", "4"], [0, 0, 0, 0], [1, 2, 3], [1, 2, 3, None]):
+        with pytest.raises(PomdpHierError, match="Give every item a number of searches, 0 for an item that nobody"):
+            hqs_score(X, TREE, delta=0.1, sample_weight=wrong)
+    values = evaluate(X, TREE, delta=0.1).values
+    found = hqs_score(X, TREE, delta=0.1, sample_weight=[1, 2, 3, 0])
+    assert found == pytest.approx(values[:3] @ [1, 2, 3] / 6)
 
 
 def test_a_temperature_at_a_bound_advises_a_number():

@@ -254,6 +254,9 @@ def test_advice_on_files_that_are_not_workbooks_works(tmp_path):
         Hierarchy.from_parents(path)
     assert Hierarchy.from_parents(path.rename(tmp_path / "t.csv")).n_items == 2
     save(path, tree=ROWS)
+    with pytest.raises(HierarchyError, match="Read its sheet with from_parents, from_edges or from_paths"):
+        Hierarchy.from_newick(path)
+    assert Hierarchy.from_parents(path).n_items == 2
     path.write_bytes(path.read_bytes()[:2_000])
     with pytest.raises(HierarchyError, match="Save the sheet as CSV, or copy the file again"):
         Hierarchy.from_parents(path)
