@@ -52,7 +52,7 @@ ADVICE = [  # a call, its advice, the same with the advice taken, and what is re
     ),
     (lambda: clicks(LONG.replace("2,home", ",home")), "row 2: got no step; expected a number or a time. Fill it in",
      lambda: clicks(LONG), BOTH),
-    (lambda: clicks(rows(1, "9:30")), "expected all numbers or all times. Correct them",
+    (lambda: clicks(rows(1, "9:30")), "expected all numbers or all times",
      lambda: clicks(rows("9:05", "9:30")), (1, ["home", "light"])),
     (
         lambda: clicks(LONG.replace("lamp,2", "lamp,1")),
@@ -77,13 +77,13 @@ ADVICE = [  # a call, its advice, the same with the advice taken, and what is re
     ),
     (
         lambda: clicks("item,path,way\nlamp,x,home > light\ntent,y,garden\n"),
-        "none of them in the tree; .*Name the right column with columns=",
+        "no node of the tree; .*Name the right column with columns=",
         lambda: clicks("item,path,way\nlamp,x,home > light\ntent,y,garden\n", columns={"path": "way"}),
         BOTH,
     ),
     (lambda: linked(LINKS.replace("from", "here")), "expected 'from' and 'to'. Rename them", lambda: linked(LINKS),
      sorted(TREE.node(("home", name)) for name in ("bath", "light"))),
-    (lambda: linked("from,to\nhaus,licht\n"), "none of them between nodes of the tree; .*Correct them",
+    (lambda: linked("from,to\nhaus,licht\n"), "none between nodes of the tree; .*expected pairs of ids or paths",
      lambda: linked(LINKS), sorted(TREE.node(("home", name)) for name in ("bath", "light"))),
     (
         lambda: fit_delta(X, OTHER, read_searches(PATHS, TREE)),
