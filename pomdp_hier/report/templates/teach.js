@@ -103,7 +103,8 @@ function drawn(tree, narrow) {
   // A node with its lines of text beside it; returns where its arcs begin.
   const node = (place, kind, words, onPlan, side = 1) => {
     symbol(place, kind, onPlan);
-    words.forEach((line, i) => text(place[0] + (narrow ? 13 : 17) * side,
+    const gap = !narrow ? 17 : place[1] === levels[0] ? 20 : 13;  // the arc from the root starts below its text
+    words.forEach((line, i) => text(place[0] + gap * side,
       place[1] + (i - (words.length - 1) / 2) * (size.font + 3) + size.font / 3, line, i === (kind === "and" ? 0 : 1) ? "name" : "",
       side < 0 ? "end" : "start"));
     const longest = Math.max(...words.map(line => line.length));
