@@ -82,6 +82,16 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
+def short_percent(share: float) -> str:
+    """Return a share in percent, to two significant digits below 10 %.
+
+    Example:
+        >>> short_percent(0.0061), short_percent(0.28), short_percent(1.0)
+        ('0.61 %', '28 %', '100 %')
+    """
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.2g} %"
+
+
 # Control characters, line and paragraph separators, controls of the writing direction (which reach beyond the name that
 # holds them), and halves of characters, which no encoding takes. Joiners stay: emoji and several scripts need them.
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

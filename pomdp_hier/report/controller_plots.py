@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pomdp_hier._arguments import check_kind
-from pomdp_hier._text import counted, shortened
+from pomdp_hier._text import counted, short_percent, shortened
 from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.planning.controllers.graph import ControllerGraph, GraphEdge, GraphNode, Track
 from pomdp_hier.report.elements import BLUE, INK, ORANGE, figure_text, fit_points, new_axes, text_width
@@ -139,12 +139,12 @@ class _Sizes:
         """Return the lines of a node below its edges: the edges left out, and the end of the run."""
         node, edges = self.nodes[k], self.edges[k]
         rest = 1 - node.ends - sum(edge.probability for edge in edges)
-        out = [f"others {100 * rest:.2g} %"] if rest > 1e-9 else []
+        out = [f"others {short_percent(rest)}"] if rest > 1e-9 else []
         return [*out, *(["run ends"] if node.ends else [])]
 
     def _words(self, node: GraphNode) -> tuple[str, str, str]:
         """Return the head of a node, its second line, and its belief (empty if drawn as bars)."""
-        second = f"V {node.value:.4g}   {100 * node.share:.2g} %"
+        second = f"V {node.value:.4g}   {short_percent(node.share)}"
         head = f"{node.number}  {self.graph.name(node.action)}"
         return head, second, "" if self.bars else self._belief(node, max(_WIDEST, _wide(head, bold=True)))
 
@@ -248,7 +248,7 @@ class _Layout:
         names = ", ".join(self.graph.name(state) for state in self.sizes.bars)
         bars = f"bars from left to right: probability of {names}; " if self.sizes.bars else ""
         less = any(line.startswith("others") for k in self.of for line in self.sizes.others(k))
-        others = "; others: less probable observations" if less else ""
+        others = "; others: edges left out" if less else ""
         return [f"{bars}V: value of this belief; %: share of the steps of a run{others}"]
 
 

@@ -105,6 +105,8 @@ def test_a_large_controller_is_drawn_in_part_and_the_rest_is_counted():
     shares = sorted((node.share for node in controller.graph().nodes), reverse=True)
     assert 0 < graph.left_out_share == pytest.approx(1 - sum(shares[:30]), abs=1e-9)
     assert any(f"{graph.n_left_out} less visited nodes left out" in text.get_text() for text in ax.texts)
+    alone = [text.get_text() for text in draw_controller(CONTROLLERS["tiger"](), limit=1).texts]
+    assert "others 100 %" in alone, "not 1e+02 %"
     width, height = ax.figure.get_size_inches()
     assert max(width / 13.33, height / 7.5) < 1.6, "text of 9 points is at least of 5.6 on a slide"
 

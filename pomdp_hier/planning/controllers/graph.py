@@ -14,7 +14,7 @@ from scipy import sparse
 
 from pomdp_hier._arguments import check_integer
 from pomdp_hier._arrays import Floats
-from pomdp_hier._text import counted, in_dot, in_latex, visible
+from pomdp_hier._text import counted, in_dot, in_latex, short_percent, visible
 from pomdp_hier.planning.decision import outcome_matrix
 from pomdp_hier.pomdp.belief import Belief
 
@@ -106,7 +106,7 @@ class ControllerGraph:
         lines = []
         if self.n_left_out:
             nodes = counted(self.n_left_out, "less visited node")
-            lines.append(f"{nodes} left out, with {100 * self.left_out_share:.2g} % of the steps")
+            lines.append(f"{nodes} left out, with {short_percent(self.left_out_share)} of the steps")
         if self.unreached:
             shown = ", ".join(map(str, self.unreached[:8]))
             more = f" and {len(self.unreached) - 8} more" if len(self.unreached) > 8 else ""
