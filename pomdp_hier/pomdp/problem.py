@@ -272,7 +272,8 @@ class POMDP(CorePOMDP):
     """A finite partially observable Markov decision process ``<S, A, T, R, Z, O, gamma>``.
 
     States, actions and observations are any hashable values. Spaces that are not listed are found by following the
-    models from the initial belief.
+    models from the initial belief. `from_arrays` takes arrays, `from_agent` an agent of pomdp-py, and `read_pomdp` a
+    ``.pomdp`` file.
 
     The names of a function's parameters decide its arguments, in any order. Known names are ``s`` or ``state``, ``a``
     or ``action``, ``next_state``, ``sp``, ``s2`` or ``t``, and ``o`` or ``obs``.
