@@ -54,7 +54,7 @@ def _(draw_action_regions, draw_alpha_vectors, mo, plan, problem, steps):
     start = {"tiger-left": 0.5, "tiger-right": 0.5}
     mo.vstack(
         [
-            draw_alpha_vectors(now.vectors, actions=now.actions, states=problem.states).figure,
+            draw_alpha_vectors(now.vectors, actions=now.actions, problem=problem).figure,
             draw_action_regions(now, problem).figure,
             mo.md(f"{len(now.vectors)} vectors; under the uniform belief: {now.action(start)}, worth {now.value(start):.3f}"),
         ]

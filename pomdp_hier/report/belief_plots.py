@@ -15,6 +15,7 @@ from pomdp_hier.hierarchy.arrays import is_row
 from pomdp_hier.planning.alpha_vectors import envelope
 from pomdp_hier.planning.value_iteration import FiniteHorizonSolution
 from pomdp_hier.pomdp.belief import Belief, as_belief
+from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.report.action_regions import action_looks, corner_beliefs, line_label
 from pomdp_hier.report.elements import (
     BLUE,
@@ -261,6 +262,7 @@ def draw_alpha_vectors(
     actions: Sequence[Any] | None = None,
     states: Sequence[Any] | None = None,
     between: Sequence[Any] | None = None,
+    problem: POMDP | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
     """Draw alpha vectors over a line of beliefs, and their upper envelope, the value function.
@@ -274,6 +276,8 @@ def draw_alpha_vectors(
         states: The names of the states, in the order of the columns.
         between: The two beliefs at the ends of the line, as beliefs over ``states`` or as S probabilities. The default,
             for a problem with two states, is these states.
+        problem: The problem of the vectors. Its actions get the colours of `draw_action_regions`, and its states are
+            the names of the columns. Without it, colours are in the order of the actions on the line.
         ax: Where to draw; a new figure by default.
 
     Raises:
@@ -292,7 +296,12 @@ def draw_alpha_vectors(
     References:
         Kaelbling, Littman and Cassandra (1998), section 4.1.
     """
-    ax = _draw_vectors(vectors, actions, states, between, ax)
+    looks = None
+    if problem is not None:
+        require_problem(problem, "draw_alpha_vectors")
+        looks = action_looks(problem.all_actions)
+        states = problem.states if states is None else states
+    ax = _draw_vectors(vectors, actions, states, between, ax, looks)
     legend_beside(ax, title="action" if actions is not None else None)
     return ax
 
@@ -338,6 +347,11 @@ def _draw_vectors(
         named = list(dict.fromkeys(labels[k] for *_, k in pieces))
         colours = {name: CYCLE[k % len(CYCLE)] for k, name in enumerate(named)}
     else:
+        stray = [action for action in actions if action not in [*looks]]
+        if stray:
+            raise ParameterError(
+                f"actions: got {brief(stray[0])}; expected actions of the problem. Leave problem out for other names."
+            )
         labels = [looks[action][1] for action in actions]
         named = list(dict.fromkeys(labels[k] for *_, k in pieces))
         colours = {name: colour for colour, name in looks.values()}

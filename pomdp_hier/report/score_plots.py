@@ -221,7 +221,8 @@ def _draw_levels(found: LevelScores, ax: "Axes") -> "Axes":
         if len(rows) <= 12:
             words = str(row["n_clusters"]) if level != kept[0] else counted(row["n_clusters"], "cluster")
             ax.annotate(words, (level, score), xytext=(6, 5), textcoords="offset points", fontsize=8)
-    ax.set(xlabel=f"levels kept, removed from the {found.remove_from}", ylabel="HQS")
+    ax.set(xlabel=f"levels kept, removed from the {found.remove_from}")
+    ax.set_ylabel("HQS\n(bars: interval of the difference to the whole tree)", fontsize=8.5)
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -307,6 +308,20 @@ def draw_level_success(
     return ax
 
 
+def _ink_on(colour: Any) -> str:
+    """Return the colour of a text, dark or white, that has the higher contrast on a colour (WCAG 2)."""
+    from matplotlib.colors import to_rgb
+
+    def luminance(value: Any) -> float:
+        parts = np.array(to_rgb(value))
+        return float(
+            np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4) @ (0.2126, 0.7152, 0.0722)
+        )
+
+    back = luminance(colour) + 0.05
+    return "white" if 1.05 / back > back / (luminance(INK) + 0.05) else INK
+
+
 def draw_icicle(
     hierarchy: Hierarchy,
     node_values: Any,
@@ -369,10 +384,9 @@ def draw_icicle(
         called = NodeNames(hierarchy, names, last_part=True)
         for node, x, w, y in zip(nodes, left, width, level, strict=True):
             room = int(w * 95)
-            if room >= 4:
-                shade = (values[node] - low) / (high - low)
-                ink = "white" if shade < 0.14 or shade > 0.86 else INK
-                text = figure_text(called[int(node)], room)
+            full = called[int(node)]
+            if room >= min(8, len(full)):  # "dig…" would name nothing
+                text, ink = figure_text(full, room), _ink_on(colours(norm(values[node])))
                 ax.text(x + w / 2, y + 0.47, text, ha="center", va="center", fontsize=8, color=ink, clip_on=True)
     ax.set(xlim=(0, 1), ylim=(hierarchy.height + 1, 0), ylabel="level", xticks=[])
     ticks = np.arange(0, hierarchy.height + 1, 1 if hierarchy.height <= 15 else hierarchy.height // 8)

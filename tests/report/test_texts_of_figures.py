@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from pomdp_hier import POMDP, Belief
-from pomdp_hier.analysis import delta_sweep
+from pomdp_hier.analysis import delta_sweep, score_by_levels
 from pomdp_hier.analysis.settings_sweep import Flip
+from pomdp_hier.errors import ModelError, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.planning import AlphaVectorPolicy, value_iteration
 from pomdp_hier.planning.policies import FirstAction
@@ -26,6 +27,7 @@ from pomdp_hier.report import (
     draw_belief_simplex,
     draw_belief_trace,
     draw_experiment,
+    draw_icicle,
     draw_score_curve,
 )
 from pomdp_hier.report.elements import spread, text_width, wrapped
@@ -192,6 +194,26 @@ def test_backups_and_regions_give_an_action_one_colour():
         assert tuple(area.get_facecolor()[0][:3]) == pytest.approx(matplotlib_rgb(named[area.get_label()]))
 
 
+def test_vectors_of_a_problem_have_the_colours_of_its_regions_and_its_names():
+    problem, found = plan("two", 2)
+    ax = draw_alpha_vectors(found.vectors, actions=found.actions, problem=problem)
+    assert ax.get_xlabel() == f"probability of {STATES[1]}"
+    lines = {line.get_label(): line.get_color() for line in ax.lines if line.get_linewidth() > 2}
+    areas = {area.get_label(): tuple(area.get_facecolor()[0][:3]) for area in regions("two").collections}
+    shared = [name for name in ACTIONS if name in lines and name in areas]
+    assert len(shared) > 2
+    for name in shared:
+        assert areas[name] == pytest.approx(matplotlib_rgb(lines[name]))
+    named = draw_alpha_vectors(found.vectors, actions=found.actions, states=["left", "right"], problem=problem)
+    assert named.get_xlabel() == "probability of right"
+    unnamed = draw_alpha_vectors(found.vectors, problem=problem)
+    assert unnamed.get_legend().get_title().get_text() == ""
+    with pytest.raises(ParameterError, match=r"^actions: got 'sleep'; expected actions of the problem"):
+        draw_alpha_vectors([[1, 0]], actions=["sleep"], problem=problem)
+    with pytest.raises(ModelError, match=r"^draw_alpha_vectors|problem"):
+        draw_alpha_vectors([[1, 0]], problem=found)
+
+
 def matplotlib_rgb(colour):
     from matplotlib.colors import to_rgb
 
@@ -225,6 +247,33 @@ def test_a_figure_of_the_callers_keeps_its_legend_inside():
     box = ax.get_legend().get_window_extent()
     assert box.x1 <= ax.bbox.x1
     assert box.y0 >= ax.bbox.y0
+
+
+def test_names_in_an_icicle_contrast_with_their_node_and_say_something():
+    labels = [f"item {k}" for k in range(40)]
+    paths = {labels[k]: ("digits with a loop" if k < 38 else "digits of straight strokes",) for k in range(40)}
+    tree = Hierarchy.from_paths(paths)
+    ax = draw_icicle(tree, np.linspace(-0.8, 0.8, tree.n_nodes))
+    assert {text.get_text() for text in ax.texts} == {"(root)", "digits with a loop"}, "no cell says 'dig…'"
+
+    def light(colour):  # relative luminance, WCAG 2
+        parts = np.array(matplotlib_rgb(colour))
+        return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+
+    for value in np.linspace(-1, 1, 9):
+        ax = draw_icicle(tree, np.full(tree.n_nodes, value))
+        ax.get_figure().draw_without_rendering()  # which computes the colours of the boxes
+        (box,), (ink,) = ({*map(tuple, ax.collections[0].get_facecolor())}, {text.get_color() for text in ax.texts})
+        low, high = sorted((light(box[:3]), light(ink)))
+        assert (high + 0.05) / (low + 0.05) > 4, value
+
+
+def test_bars_of_levels_are_named():
+    rng = np.random.default_rng(0)
+    tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    ax = draw_score_curve(score_by_levels(rng.random((4, 3)), tree))
+    assert "interval of the difference to the whole tree" in ax.get_ylabel()
+    assert "3 clusters" in [text.get_text() for text in ax.texts]
 
 
 def test_every_border_has_its_line_and_pale_lines_have_an_outline():
