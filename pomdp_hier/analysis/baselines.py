@@ -106,7 +106,7 @@ class Appraisal:
     def _score_note(self) -> str:
         """Return the note of the score in the summary."""
         interval = f"95 % interval{self._reach()}; " if self._reach() else ""
-        return f"{interval}ranks good trees, not wrecks"
+        return f"{interval}does not rank bad trees"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures by name, without the items."""
@@ -331,7 +331,7 @@ def _in_words(found: Appraisal) -> Iterator[str]:
         yield from _about_chance(found)
     if found.score < found.no_tree or found.score <= found.shuffled_mean + 2 * found.shuffled_sd:
         yield (
-            "HQS ranks good trees, not wrecks: a random tree can score above a partly shuffled one. One tree scored "
+            "HQS does not rank bad trees: a random tree can score above a partly shuffled one. One tree scored "
             "0.380 with 20 % of its items shuffled, -0.030 with 50 % and 0.000 with 100 %."
         )
     below = found.no_tree - found.result.values

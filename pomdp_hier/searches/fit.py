@@ -154,7 +154,7 @@ class DeltaFit:
         whole, percent = self.parts[0], f"{100 * self.confidence:g} %"
         low, high = whole.interval
         lines = [
-            f"delta {whole.delta:z.3g} ({percent} interval {low:z.3g} to {high:z.3g}) at nu {self.nu:z.3g}, from "
+            f"delta {whole.delta:z#.3g} ({percent} interval {low:z#.3g} to {high:z#.3g}) at nu {self.nu:z.3g}, from "
             f"{counted(whole.n_choices, 'choice')} in searches for {counted(whole.n_items, 'item')}",
             f"gain on held-out items, nats per choice: {whole.over_uniform} over uniform choices, "
             f"{whole.over_sizes} over choices by size",
@@ -189,7 +189,7 @@ class DeltaFit:
         for part in self.parts:
             low, high = part.interval
             rows.append(
-                f"{part.part:<10} {part.n_choices:>9,} {part.delta:>z7.3g} {f'{low:z.3g} to {high:z.3g}':>18} "
+                f"{part.part:<10} {part.n_choices:>9,} {part.delta:>z#7.3g} {f'{low:z#.3g} to {high:z#.3g}':>18} "
                 f"{part.over_uniform!s:>22} {part.over_sizes!s:>22}"
             )
         return "\n".join([*self.sentences(), *rows])
