@@ -89,7 +89,7 @@ def short_percent(share: float) -> str:
         >>> short_percent(0.0061), short_percent(0.28), short_percent(1.0)
         ('0.61 %', '28 %', '100 %')
     """
-    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.2g} %"
+    return f"{100 * share:z.0f} %" if share >= 0.0995 else f"{100 * share:.2g} %"
 
 
 # Control characters, line and paragraph separators, controls of the writing direction (which reach beyond the name that

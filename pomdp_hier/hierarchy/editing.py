@@ -152,7 +152,7 @@ class Draft(Generic[Tree]):
         for parent, nodes in self.leaving(changes).items():
             self.below[parent] = [node for node in self.below[parent] if node not in nodes]
         for node, parent in changes.items():
-            if node < len(self.parent) and self.parent[node] != parent:
+            if self.parent[node] != parent:
                 self.below[parent].append(node)
                 self.parent[node] = parent
 

@@ -195,9 +195,10 @@ class LengthViews(Views):
     def upper_bound(self) -> float:
         """The upper bound of the score of every tree over the items.
 
-        On the path to a leaf cluster with L items, k labels are read where the choice is one of k, so that they number
-        at least e times the logarithm of the product of the k. As these products satisfy Kraft's inequality, their mean
-        logarithm is at least the entropy of the items' shares, each at most L times the largest weight.
+        Where the choice is one of k children, k labels are read. On the path to a leaf cluster with L items, their
+        number is at least e times the logarithm of the product of the k. These products satisfy Kraft's inequality. So
+        their mean logarithm is at least the entropy of the clusters' shares, each of which is at most L times the
+        largest weight.
         """
         if not self._settings.enter_own_singleton:
             return self.reward(1)

@@ -191,6 +191,16 @@ def twins(seed=0):
     return X, Hierarchy(np.r_[300 + shelf, np.full(10, 310), -1], 300), moved
 
 
+@pytest.mark.parametrize("size", [2, 3])
+def test_twins_have_at_least_three_items(size):
+    rng = np.random.default_rng(0)
+    shelf = np.repeat(np.arange(10), [30] * 8 + [size] * 2)
+    X = rng.normal(size=(9, 20))[np.minimum(shelf, 8)] + 0.1 * rng.normal(size=(len(shelf), 20))
+    first, root = len(shelf), len(shelf) + 10
+    found = find_misfiled(X, Hierarchy(np.r_[first + shelf, np.full(10, root), -1], first))
+    assert found.twins == ((root - 2, root - 1),) * (size == 3)
+
+
 def test_clusters_that_are_twins_are_both_targets_and_named():
     X, tree, moved = twins()
     found = find_misfiled(X, tree)

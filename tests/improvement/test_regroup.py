@@ -251,6 +251,12 @@ def test_seeds_and_terms_of_another_type(name, value):
         regroup(X, tree, **{name: value})
 
 
+def test_the_level_of_the_headings_is_below_the_node():
+    X, tree = catalogue(np.random.default_rng(0), mixed=False)
+    with pytest.raises(ParameterError, match=r"^level: got 0; .* at least 1"):
+        regroup(X, tree, level=0)
+
+
 def test_a_tree_without_levels_is_named():
     with pytest.raises(ParameterError, match="node: got the root"):
         regroup(np.eye(8), Hierarchy.from_children([list(range(8))], 8))
