@@ -24,10 +24,10 @@ from pomdp_hier import (
 )
 from pomdp_hier.distributed import evaluate_distributed
 from pomdp_hier.errors import PomdpHierError
-from pomdp_hier.improvement import read_decisions
+from pomdp_hier.improvement import read_decisions, regroup
 from pomdp_hier.planning import AlphaVectorPolicy, FiniteStateController, RandomPolicy, read_policy, write_policy
 from pomdp_hier.problems import tiger
-from pomdp_hier.report import write_comparison, write_report, write_teaching_page
+from pomdp_hier.report import write_comparison, write_regrouping, write_report, write_teaching_page
 from pomdp_hier.simulation import run_experiment
 from tests.test_public import FRONTS
 
@@ -68,11 +68,17 @@ CALLS = {  # by function and argument: calls with the path, which ends in what t
     "Hierarchy.to_newick.path": [(TREE.to_newick, ".nwk")],
     "write_report.path": [(lambda path: write_report(diagnose(X, TREE), path), ".html")],
     "write_comparison.path": [(lambda path: _comparison(path), ".html")],
+    "write_regrouping.path": [(lambda path: write_regrouping(_regrouped(), path), ".html")],
     "evaluate_distributed.X": [(lambda path: evaluate_distributed(path, TREE), ".npy")],
     "Hierarchy.from_parents.source": [(Hierarchy.from_parents, ".csv")],
     "Hierarchy.from_edges.source": [(Hierarchy.from_edges, ".csv")],
     "Hierarchy.from_paths.source": [(Hierarchy.from_paths, ".txt")],
 }
+
+
+def _regrouped():
+    tree = Hierarchy.from_labels([0, 0, 1, 1, 2, 2])
+    return regroup([[9, 1], [9, 2], [1, 9], [2, 9], [9, 3], [8, 1]], tree, folds=0)
 
 
 def _comparison(path):

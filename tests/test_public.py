@@ -52,7 +52,7 @@ FRONTS = {  # what users call or construct; a front grows here, on purpose
     "pomdp_hier.report": (
         "draw_action_regions draw_alpha_vectors draw_and_or draw_backups draw_belief_simplex "
         "draw_belief_trace draw_bounds draw_controller draw_experiment draw_icicle draw_policy_comparison "
-        "draw_score_curve draw_value_density write_comparison write_report "
+        "draw_score_curve draw_value_density write_comparison write_regrouping write_report "
         "write_teaching_page"
     ),
 }

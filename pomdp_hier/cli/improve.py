@@ -284,14 +284,22 @@ def _configure_regroup(parser: argparse.ArgumentParser) -> None:
     inputs.add_count(parser, "--folds", "number of parts for the held-out gain; 0 to skip", 2)
     inputs.add_count(parser, "--seed", "random seed of the parts", 0)
     inputs.add_count(parser, "--top", "print N groups", 20)
+    page = "write a page with the tree as it is beside the new groups, a single .html file"
+    parser.add_argument("--report", type=files.output_file, metavar="PATH", help=page)
     inputs.add_quiet(parser)
 
 
 def _run_regroup(options: argparse.Namespace) -> int:
     """Regroup the headings."""
-    inputs.check_out(options, endings=trees.written_endings(options))
+    if options.out is not None:
+        files.check_target(options.out, options.force, endings=trees.written_endings(options))
+    if options.report is not None:
+        files.check_target(options.report, options.force, endings=(".html", ".htm"), option="--report")
+    if options.out is None and options.report is None:
+        inputs.refuse_unused(options, ("force",), "without --out or --report")
     from pomdp_hier.improvement import regroup
 
+    by_id = trees.read_names(options.names, options.name_columns)
     read = inputs.read_inputs(options)
     found = regroup(
         read.features,
@@ -307,7 +315,12 @@ def _run_regroup(options: argparse.Namespace) -> int:
         progress=True,
         **inputs.settings(options),
     )
-    console.show(found.summary(options.top).splitlines())
+    found = found.renamed(by_id) if by_id else found
+    console.show(found.summary(options.top, by_id or None).splitlines())
+    if options.report is not None:
+        from pomdp_hier.report.regroup_page import write_regrouping
+
+        write_regrouping(found, options.report, names=by_id or None, replace=options.force)
     if options.out is not None:  # last, as the format may not be able to represent the tree
         trees.write_like_source(found.tree, options)
     return 0

@@ -55,6 +55,7 @@ class Group:
         name: Its name, from its strongest terms or its largest headings.
         headings: The headings and groups below it, as nodes of the new tree.
         n_items: The number of its items.
+        named_after: The headings that name it, as nodes of the old tree; none if its terms do.
         sources: The number of its headings from each old parent, the largest first, as nodes of the old tree.
     """
 
@@ -62,6 +63,7 @@ class Group:
     name: str
     headings: tuple[int, ...]
     n_items: int
+    named_after: tuple[int, ...]
     sources: tuple[tuple[int, int], ...]
 
 
@@ -89,6 +91,8 @@ class Regrouping:
     Attributes:
         hierarchy: The given tree.
         tree: The new tree; the same one if no grouping is better.
+        headings: The headings, as nodes of the given tree ``[H]``.
+        numbers: The number in the new tree of each node of the given tree ``[n_nodes]``; -1 for those removed.
         method: How the headings were grouped.
         groups: The new groups.
         torn: The old parents whose headings are now in several groups, the most headings first.
@@ -101,6 +105,8 @@ class Regrouping:
 
     hierarchy: Hierarchy
     tree: Hierarchy
+    headings: Ints
+    numbers: Ints
     method: str
     groups: tuple[Group, ...]
     torn: tuple[TornNode, ...]
@@ -121,9 +127,21 @@ class Regrouping:
             f"{counted(len(self.groups), 'group')}, {self.kept:z.0%} of the pairs kept)"
         )
 
-    def summary(self, limit: int = 20) -> str:
-        """Return both trees side by side: scores, groups, and what is torn apart, as text."""
-        old, new = NodeNames(self.hierarchy, last_part=True), NodeNames(self.tree, last_part=True)
+    def renamed(self, names: Any) -> "Regrouping":
+        """Return the same result with groups named after these names of their headings; see `NodeNames`."""
+        called = NodeNames(self.hierarchy, names, last_part=True)
+        found = numbered((_after(called, one.named_after) or one.name, None) for one in self.groups)
+        groups = tuple(replace(one, name=name) for one, name in zip(self.groups, found, strict=True))
+        return replace(self, groups=groups)
+
+    def summary(self, limit: int = 20, names: Any = None) -> str:
+        """Return both trees side by side: scores, groups, and what is torn apart, as text.
+
+        Args:
+            limit: The largest number of groups, and of nodes torn apart.
+            names: Names of the nodes by id; the labels by default.
+        """
+        old, new = (NodeNames(tree, names, last_part=True) for tree in (self.hierarchy, self.tree))
         named = {group.node: group.name for group in self.groups}
         low, high = self.held_out.interval
         verdict = "confirmed" if self.confirmed else "not confirmed"
@@ -235,14 +253,16 @@ def regroup(
             rises.append(judge.held_out_rise(prepared, place, np.flatnonzero(fold == k), before))
             bar.update(1)
     held_out = measured(np.concatenate(rises), confidence) if rises else HeldOutGain()
-    names = _group_names(prepared, place, plan, terms)
+    names, after_headings = _group_names(prepared, place, plan, terms)
     tree, numbers = plan.made(hierarchy, place, names)
     after = lengths_of_items(prepared.on(tree), Run(threads=run.threads), label_cost, items)
     return Regrouping(
         hierarchy=hierarchy,
         tree=tree,
+        headings=place.headings,
+        numbers=numbers[: hierarchy.n_nodes],
         method=plan.name,
-        groups=_groups(hierarchy, tree, place, plan, numbers, names),
+        groups=_groups(hierarchy, tree, place, plan, numbers, list(zip(names, after_headings, strict=True))),
         torn=_torn(hierarchy, place, plan),
         kept=plan.kept(hierarchy, place),
         before=before,
@@ -331,13 +351,23 @@ def _check_terms(terms: Any, prepared: Prepared) -> None:
         raise unexpected("terms", terms, f"the names of {n_columns} columns")
 
 
-def _group_names(prepared: Prepared, place: Place, plan: Plan, terms: Sequence[str] | None) -> list[str]:
-    """Return a name for each new group: its strongest terms against its siblings, or its largest headings."""
-    tree, names = prepared.hierarchy, NodeNames(prepared.hierarchy, last_part=True)
-    members = members_of(plan)
+def _after(names: NodeNames, headings: Sequence[int]) -> str:
+    return " + ".join(names[node] for node in headings)
+
+
+def _group_names(
+    prepared: Prepared, place: Place, plan: Plan, terms: Sequence[str] | None
+) -> tuple[list[str], list[tuple[int, ...]]]:
+    """Return a name for each new group, and the headings that it names.
+
+    The name is of its strongest terms against its siblings, or of its largest headings.
+    """
+    tree, members = prepared.hierarchy, members_of(plan)
+    after: list[tuple[int, ...]] = [() for _ in members]
     if terms is None:
-        ordered = [sorted(each, key=lambda h: -int(tree.sizes[place.headings[h]])) for each in members]
-        found = [" + ".join(names[int(place.headings[h])] for h in each[:2]) for each in ordered]
+        ordered = [sorted(place.headings[each].tolist(), key=lambda node: -int(tree.sizes[node])) for each in members]
+        after, names = [tuple(each[:2]) for each in ordered], NodeNames(tree, last_part=True)
+        found = [_after(names, each) for each in after]
     else:
         vectors = vectors_of(prepared, place.headings)
         found = []
@@ -346,17 +376,24 @@ def _group_names(prepared: Prepared, place: Place, plan: Plan, terms: Sequence[s
             mean = np.asarray(vectors[each].sum(axis=0)).ravel() / tree.sizes[place.headings[each]].sum()
             strongest = np.argsort(overall - mean, kind="stable")[:3]
             found.append(", ".join(str(terms[k]) for k in strongest if mean[k] > overall[k]) or "other")
-    return list(numbered((name, None) for name in found))
+    return list(numbered((name, None) for name in found)), after
 
 
 def _groups(
-    tree: Hierarchy, new: Hierarchy, place: Place, plan: Plan, numbers: Ints, names: Sequence[str]
+    tree: Hierarchy,
+    new: Hierarchy,
+    place: Place,
+    plan: Plan,
+    numbers: Ints,
+    names: Sequence[tuple[str, tuple[int, ...]]],
 ) -> tuple[Group, ...]:
     found = []
     for k, members in enumerate(members_of(plan)):
         node = int(numbers[tree.n_nodes + k])
         sources = Counter(tree.parent[place.headings[members]].tolist()).most_common()
-        found.append(Group(node, names[k], tuple(new.children(node).tolist()), int(new.sizes[node]), tuple(sources)))
+        name, after = names[k]
+        below = tuple(new.children(node).tolist())
+        found.append(Group(node, name, below, int(new.sizes[node]), after, tuple(sources)))
     return tuple(sorted(found, key=lambda group: (-group.n_items, group.node)))
 
 

@@ -11,6 +11,7 @@ from pomdp_hier.report.comparison_page import write_comparison
 from pomdp_hier.report.controller_plots import draw_controller
 from pomdp_hier.report.page import write_report
 from pomdp_hier.report.plan_plots import draw_and_or, draw_bounds
+from pomdp_hier.report.regroup_page import write_regrouping
 from pomdp_hier.report.score_plots import (
     draw_experiment,
     draw_icicle,
@@ -35,6 +36,7 @@ __all__ = [
     "draw_score_curve",
     "draw_value_density",
     "write_comparison",
+    "write_regrouping",
     "write_report",
     "write_teaching_page",
 ]

@@ -92,6 +92,8 @@ def tanglegram(
     names: Sequence[str],
     other_names: Sequence[str],
     titles: tuple[str, str] = ("", ""),
+    *,
+    what: str = "items",
 ) -> Html:
     """Return two untangled trees over the same items as a drawing.
 
@@ -105,6 +107,7 @@ def tanglegram(
         names: What the left one's nodes are called.
         other_names: What the right one's nodes are called.
         titles: What the trees are called.
+        what: What the items are called.
     """
     by_items = one.n_items <= MOST_LEAVES
     leaves = [_leaves(tree, by_items) for tree in (one, other)]
@@ -125,7 +128,7 @@ def tanglegram(
         *_names_beside(leaves[1], other_names, places[1], width - _TREE - 4, "end"),
         *_lines(one, other, leaves, places, by_items, _TREE + _NAMES, width - _TREE - _NAMES),
     ]
-    what = "items" if by_items else "leaf clusters"
+    what = what if by_items else "leaf clusters"
     told = f"Lines join the same {what}; entanglement {entanglement(one, other):z.3f}, from 0 in order to 1 reversed."
     picture = element(
         "svg", *drawn, viewBox=f"0 0 {width:g} {head + height:g}", width=f"{width:g}", height=f"{head + height:g}",

@@ -38,6 +38,18 @@ def test_the_tree_is_that_of_the_function(shelf, capsys):
     assert main(["regroup", *arguments, "-o", "better.csv"]) == 1  # it exists
 
 
+def test_a_page_with_names(shelf, capsys):
+    (shelf / "names.csv").write_text("id,name\nsection 1,Shoes\n", encoding="utf-8")
+    arguments = ["x.csv", "tree.csv", "--delta", "0.05", "--folds", "0", "--names", "names.csv"]
+    assert main(["regroup", *arguments, "--report", "page.html"]) == 0
+    assert "from Shoes" in capsys.readouterr().out
+    assert ">Shoes<" in (shelf / "page.html").read_text(encoding="utf-8")
+    assert main(["regroup", *arguments, "--report", "page.html"]) == 1  # it exists
+    assert main(["regroup", *arguments, "--report", "page.html", "--force"]) == 0
+    assert main(["regroup", *arguments, "--report", "page.csv"]) != 0
+    assert "--report: " in capsys.readouterr().err
+
+
 def test_options_reach_the_function(shelf, capsys):
     assert main(["regroup", "x.csv", "tree.csv", "--folds", "0", "--level", "1", "--max-children", "3"]) == 0
     assert "pairs of siblings kept" in capsys.readouterr().out
