@@ -423,8 +423,8 @@ def _linear_programs(gaps: Floats) -> Floats:
     )
     if result.status != 0:
         raise PlanningError(
-            f"value_iteration: got a linear program of {count} vectors, which failed ({result.message}). "
-            "Rescale the rewards."
+            f"value_iteration: got a linear program of {count} vectors, which failed ({result.message}). Bound the "
+            "value with solve(problem, horizon=n)."
         )
     beliefs = np.clip(-result.ineqlin.marginals.reshape(n, size), 0.0, None)
     normalized: Floats = beliefs / beliefs.sum(axis=1, keepdims=True)

@@ -59,6 +59,9 @@ def leaf_function(leaf_value: Any) -> LeafFunction:
         return _VectorLeaf(leaf_value)
     if isinstance(leaf_value, ImmediateValue):
         return _ImmediateLeaf(leaf_value.action)
+    if isinstance(leaf_value, type):
+        name = leaf_value.__name__
+        raise ParameterError(f"leaf_value: got the class {name}; expected an instance. Pass {name}(...).")
     if not callable(leaf_value):
         raise unexpected(
             "leaf_value", leaf_value, "a name, an ImmediateValue, a solution, or a callable (problem, belief) -> number"

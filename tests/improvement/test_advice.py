@@ -122,6 +122,9 @@ def test_edits_by_number_are_explained_by_numbers():
 
 def test_columns_of_a_table_of_edits_are_renamed(tmp_path):
     path = tmp_path / "moves.csv"
+    path.write_text("item_id,from,target_id,decision\nboot,shoes,coats,accept\n")
+    with pytest.raises(PomdpHierError, match=r"no column 'source_id'; .*such as item_id, source_id, target_id and"):
+        read_decisions(path)
     path.write_text("item_id,source_id,target_id,decision,Decision\nboot,shoes,coats,accept,\n")
     with pytest.raises(PomdpHierError, match=r"got 2 columns named 'decision'; .*Rename them"):
         read_decisions(path)

@@ -1,11 +1,14 @@
 """Advice at the limits of planners, policies and their files is taken: the input, the advice, and the value with it."""
 
 import json
+import sqlite3
+from contextlib import closing
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from pomdp_hier import POMDP, AndOrTree, compare_policies, policy_value, simulate, solve, verify
+from pomdp_hier import POMDP, AndOrTree, compare_policies, policy_value, simulate, solve, value_iteration, verify
 from pomdp_hier.errors import PomdpHierError
 from pomdp_hier.planning import (
     POUCT,
@@ -14,6 +17,7 @@ from pomdp_hier.planning import (
     ImmediateValue,
     QMDPPolicy,
     RandomPolicy,
+    alpha_vectors,
     bounds,
     read_policy,
     write_policy,
@@ -166,6 +170,24 @@ ADVICE = [
         "Set a horizon",
         lambda _: bounds.value_bound(ENDLESS, "range", horizon=2).max(),
         20,
+    ),
+    (
+        lambda _: AndOrTree.build(earning(1e308, 1), depth=3).value,
+        "expected at most 1.8e+308 in size. Write all rewards in a larger unit",
+        lambda _: AndOrTree.build(earning(1e308 / 1e307, 1), depth=3).value,
+        30.0,
+    ),
+    (
+        lambda _: RTBSS(1, leaf_value=ImmediateValue).decide(ONCE),
+        "Pass ImmediateValue(...)",
+        lambda _: RTBSS(1, leaf_value=ImmediateValue("listen")).decide(ONCE).value,
+        -1.5,
+    ),
+    (
+        lambda _: solve(ONCE, max_trials=0).save(None),
+        "expected a path",
+        lambda folder: solve(ONCE, max_trials=0).save(folder / "c") or solve(ONCE, checkpoint=folder / "c").lower,
+        solve(ONCE).lower,
     ),
     (lambda _: solve(earning(1e308)), "in a larger unit", lambda _: solve(earning(1e308 / 1e306)).lower, 200),
     (lambda _: solve(earning(1e-310)), "in a smaller unit", lambda _: solve(earning(1e-310 * 1e300 * 1e10)).lower, 2),
@@ -345,6 +367,36 @@ def test_a_search_over_too_many_sets_of_states(monkeypatch):
     assert solve(apart_problem({s: [*legal, "wait"] for s, legal in ways.items()}, **parts)).lower == pytest.approx(2)
     told = parts | {"legal_by": "observation", "observation": lambda t, a: t}
     assert solve(apart_problem({None: ["go"], **ways}, **told)).lower == pytest.approx(2)
+
+
+def test_a_value_without_linear_programs_is_bounded(monkeypatch):
+    value = value_iteration(ONCE, 2).value(ONCE.initial_belief)
+    with monkeypatch.context() as patch:
+        patch.setattr(alpha_vectors, "_DUALITY_GAP", -1)  # no game counts as solved without a linear program
+        patch.setattr("scipy.optimize.linprog", lambda *given, **how: SimpleNamespace(status=4, message="numbers"))
+        with pytest.raises(
+            PomdpHierError, match=r"which failed \(numbers\)\. Bound the value with solve\(problem, horizon"
+        ):
+            value_iteration(ONCE, 2)
+        found = solve(ONCE, horizon=2)
+    assert found.lower - 1e-9 <= value <= found.upper + 1e-9
+
+
+@pytest.mark.parametrize("wrong", ["another problem", "damaged settings", "damaged bounds", "no checkpoint"])
+def test_a_file_of_another_search_is_replaced(tmp_path, wrong):
+    path, value = tmp_path / "c", solve(ONCE).lower
+    solve(ENDLESS if wrong == "another problem" else ONCE, horizon=1, checkpoint=path)
+    statement = {"damaged settings": "'[]', kind = 'json' WHERE id = 'run'", "damaged bounds": "data || 'x'"}.get(wrong)
+    if statement:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(f"UPDATE rows SET data = {statement}")
+    if wrong == "no checkpoint":
+        path.write_text("0\n1 2\n")
+    with pytest.raises(PomdpHierError, match=r"Pass another path, or delete the file to start again\."):
+        solve(ONCE, checkpoint=path)
+    assert solve(ONCE, checkpoint=tmp_path / "d").lower == pytest.approx(value)
+    path.unlink()
+    assert solve(ONCE, checkpoint=path).lower == pytest.approx(value)
 
 
 def test_a_run_that_may_never_end_gets_a_horizon(monkeypatch):

@@ -84,6 +84,13 @@ class Sampled(Chances):
         return state
 
 
+class Moves(Chances):
+    """Samples of the other state than that of the probabilities."""
+
+    def sample(self, state, action):
+        return STATES[1 - STATES.index(state)]
+
+
 class Listed(Chances):
     def get_all_states(self):
         return STATES
@@ -350,6 +357,16 @@ def test_functions_inside_others_are_pickled_by_cloudpickle():
     with pytest.raises(PomdpHierError, match="or pickle with cloudpickle"):
         pickle.dumps(two())
     assert pickle.loads(cloudpickle.dumps(two(reward=lambda s, a: 4.0))).reward({"a": 1}, "go") == 4
+
+
+def test_samples_that_are_not_those_of_the_probabilities():
+    def issues(transition, **settings):
+        return check_problem(POMDP.from_agent(agent(transition=transition), states=STATES, terminal=[], **settings))
+
+    wrong = issues(Moves())
+    assert {issue.code for issue in wrong} >= {"inconsistent-samples"}
+    assert "Change sample() or probability(), or count samples: from_agent(n_samples=1000)" in wrong[0].remedy
+    assert issues(Sampled()) == issues(Moves(), n_samples=1000) == []
 
 
 def test_a_terminal_state_that_is_none_is_removed_or_named_rightly():

@@ -108,6 +108,12 @@ def test_advice_on_drawings_works(row):
     assert better().get_figure()
 
 
+def test_actions_of_one_text_have_two_names_and_colours():
+    ax = draw_alpha_vectors(np.eye(2), actions=[1, "1"])
+    assert len({line.get_color() for line in ax.lines if line.get_label() in ("1", "1 (2)")}) == 2
+    assert [text.get_text() for text in ax.get_legend().texts] == ["1", "1 (2)"]
+
+
 def test_advice_on_pages_works(tmp_path):
     trees = {"one": ONE, "two": TWO}
     diagnoses = {name: diagnose(X, tree, delta=0.1) for name, tree in trees.items()}

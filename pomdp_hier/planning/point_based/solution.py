@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arguments import check_integer, unexpected
+from pomdp_hier._arguments import check_integer, check_path, unexpected
 from pomdp_hier._arrays import Floats
 from pomdp_hier._text import counted
 from pomdp_hier.errors import PlanningError
@@ -179,10 +179,11 @@ class Solution:
             0
             >>> folder.cleanup()
         """
+        check_path("path", path)
         with open_search(path) as file:
-            if file is not None:
-                require_settings(file, self.settings)
-                SavedSearch.save(file, self.search, self.settings)
+            assert file is not None
+            require_settings(file, self.settings)
+            SavedSearch.save(file, self.search, self.settings)
 
     @property
     def gap(self) -> float:
