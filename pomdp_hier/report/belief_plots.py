@@ -231,7 +231,7 @@ def _apart(ax: "Axes", places: Any, words: Sequence[str], arrows: Any, bend: flo
     taken += [text.get_window_extent() for text in ax.texts if text.get_text()]
     found = []
     for dot, text in zip(dots, words, strict=True):
-        size = scale * np.array([1.06 * text_width(text, 8.0) + 2, 11.0])
+        size = scale * np.array([text_width(text, 8.0) + 2, 11.0])
         for x, y, side, foot in _AROUND:
             corner = dot + scale * np.array([x, y]) - size * (_SHARE[side], _SHARE[foot])
             box = Bbox([corner, corner + size])

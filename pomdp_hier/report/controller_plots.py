@@ -253,8 +253,8 @@ class _Layout:
 
 
 def _wide(text: str, size: float = 1.0, *, bold: bool = False) -> float:
-    """Return the width of a text in points, with what a screen adds by placing letters on pixels."""
-    return 1.06 * text_width(text, _FONT * size, bold=bold)
+    """Return the width of a text in points."""
+    return text_width(text, _FONT * size, bold=bold)
 
 
 def _draw_node(ax: "Axes", layout: _Layout, node: GraphNode, scale: float) -> None:
