@@ -295,15 +295,15 @@ def test_a_fraction_gives_two_items_at_least():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"sample_size": 0}, "sample_size: got 0; expected a number of items"),
+        ({"sample_size": 0}, "sample_size: got 0"),
         ({"sample_size": 46}, "sample_size: got 46"),
         ({"sample_size": 1.5}, "a fraction of the items as a float above 0 and up to 1.0"),
         ({"sample_size": True}, "sample_size: got True"),
         ({"sample_size": float("nan")}, "sample_size: got nan"),
         ({"sample_size": 5, "sampling": "cluster"}, "sampling: got 'cluster'"),
         ({"sample_size": 5, "half_width": 0.1}, "expected one of them"),
-        ({"half_width": 0.0}, "half_width: got 0.0; expected a positive half-width"),
-        ({"half_width": "0.1"}, "half_width: got '0.1'; expected a positive half-width"),
+        ({"half_width": 0.0}, "half_width: got 0.0"),
+        ({"half_width": "0.1"}, "half_width: got '0.1'"),
         ({"half_width": True}, "half_width: got True"),
         ({"sample_size": 5, "random_state": -1}, "random_state: got -1"),
         ({"sample_size": 5, "random_state": "now"}, "random_state: got 'now'"),
