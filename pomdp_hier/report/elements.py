@@ -193,7 +193,10 @@ def new_axes(ax: "Axes | None", *, width: float = 6.4, height: float = 4.0) -> "
 
 @lru_cache(maxsize=4096)
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """Return the width of a text in points, at a font size in points; letters placed on pixels add up to 6 %."""
+    """Return the width of a text in points, at a font size in points.
+
+    Letters placed on pixels add up to 6 %.
+    """
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 
