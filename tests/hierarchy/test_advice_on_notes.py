@@ -97,3 +97,10 @@ def test_a_tree_that_cannot_be_changed_is_built_anew():
     with pytest.raises(AttributeError, match="Build another one"):
         tree.parent = [3, 4, 3, 4, -1]
     assert Hierarchy([3, 4, 3, 4, -1], 3).parent.tolist() == [3, 4, 3, 4, -1]
+
+
+def test_nodes_with_one_child_are_removed():
+    with pytest.warns(HierarchyWarning, match=r"Remove them with collapse_unary\(\)"):
+        tree = Hierarchy.from_paths({"a": "all > only", "b": "all > only", "c": "all > only"})
+    assert tree.n_nodes - tree.n_items == 3  # the root, all and only
+    assert tree.collapse_unary().to_children() == [[0, 1, 2]]
