@@ -113,6 +113,15 @@ def test_a_path_that_no_file_system_accepts(tmp_path, called, wrong):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("called", CALLS)
+def test_an_empty_path_is_no_path(called, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for call, _ in CALLS[called]:
+        with pytest.raises(PomdpHierError, match=r"got ''|empty"):
+            call("")
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_is_no_path(tmp_path):
     for call in (
         lambda: load_features(5),
