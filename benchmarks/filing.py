@@ -6,6 +6,9 @@ the order, k the number planted: the share that was planted (recall), and the sh
 average precision, the log loss and the calibration of the probabilities, and the list at an expected share of wrong
 flags of 10 %, with the share that is wrong in it. Share 0 is the tree as it is. Beside it: ten lines (own mean cosine
 without the item against the best other home), `lost_items`, and with ``--cleanlab`` cleanlab's normalized margin.
+
+A folder may hold ``moved.json``, the numbers of the items that a later edition of the classification files elsewhere.
+Then the area under the ROC curve of these items is printed for the older edition as it is.
 """
 
 import argparse
@@ -21,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.stats import rankdata
 
 from pomdp_hier import Hierarchy, find_misfiled
 from pomdp_hier.features.loading import load_features
@@ -164,6 +168,32 @@ def figures(order: np.ndarray, targets: np.ndarray, whole: Hierarchy, bad: np.nd
     }
 
 
+def area(score: np.ndarray, bad: np.ndarray) -> float:
+    """Return the area under the ROC curve: the share of pairs in which the bad item has the higher score."""
+    ranks, n_bad = rankdata(score), int(bad.sum())
+    return float((ranks[bad].sum() - n_bad * (n_bad + 1) / 2) / (n_bad * (len(bad) - n_bad)))
+
+
+def editions(X: Any, tree: Hierarchy, moved: list[int], draws: int = 1000) -> dict[str, Any]:
+    """Return the areas of the items that a later edition moved, with bootstrap intervals, and how many come first."""
+    bad = np.zeros(tree.n_items, dtype=bool)
+    bad[moved] = True
+    order = find_misfiled(X, tree).order
+    place = np.empty(tree.n_items)
+    place[order] = -np.arange(tree.n_items)
+    scores, rng = {"find_misfiled": place, "ten lines": ten_lines(X, tree)[0]}, np.random.default_rng(0)
+    rows: dict[str, Any] = {"items": tree.n_items, "moved": len(moved)}
+    samples = [
+        np.concatenate([rng.choice(np.flatnonzero(some), some.sum()) for some in (bad, ~bad)]) for _ in range(draws)
+    ]
+    drawn = {name: np.array([area(score[some], bad[some]) for some in samples]) for name, score in scores.items()}
+    for name, score in scores.items():
+        first = np.argsort(-score, kind="stable")[: len(moved)]
+        rows[name] = (area(score, bad), *np.quantile(drawn[name], [0.025, 0.975]), int(bad[first].sum()))
+    less = drawn["find_misfiled"] - drawn["ten lines"]
+    return rows | {"difference": tuple(np.quantile(less, [0.025, 0.975]))}
+
+
 def measured(
     X: Any, whole: Hierarchy, share: float, near: bool, seed: int, peers: list[str]
 ) -> Iterator[dict[str, Any]]:
@@ -239,6 +269,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--only-data", action="store_true", help="leave the built-in data sets out")
     parser.add_argument("--seeds", type=int, metavar="N", help="plantings per share (default: 5, quick 2)")
     parser.add_argument("--first-seed", type=int, default=0, metavar="N", help="the first seed (default: 0)")
+    parser.add_argument("--shares", type=float, nargs="+", metavar="S", help="shares planted (default: 0.02 0.05 0.1)")
     parser.add_argument("--cleanlab", action="store_true", help="cleanlab as well, which takes minutes")
     options = parser.parse_args(argv)
     seeds = range(options.first_seed, options.first_seed + (options.seeds or (2 if options.quick else 5)))
@@ -251,8 +282,9 @@ def main(argv: list[str] | None = None) -> int:
     if options.only_data:
         chosen = {path.name: chosen[path.name] for path in options.data}
     plans = [(0.0, False), (0.05, False), (0.05, True)]
-    if not options.quick:
-        plans = [(0.0, False), *((share, near) for near in (False, True) for share in (0.02, 0.05, 0.1))]
+    if options.shares or not options.quick:
+        shares = options.shares or (0.02, 0.05, 0.1)
+        plans = [(0.0, False), *((share, near) for near in (False, True) for share in shares)]
     rows: list[dict[str, Any]] = []
     print(
         f"{'data':<14}{'planted':<15}{'by':<14}{'recall':>7}{'home':>7}{'AP':>7}{'CPU s':>8}{'P>.5':>7}{'rate':>7}"
@@ -272,6 +304,10 @@ def main(argv: list[str] | None = None) -> int:
                     print(line(rows[-1]), flush=True)
     print("\nmean probability / planted share (items), P in bins of 0.1 from 0.5, planted anywhere")
     print("\n".join(calibration(rows)))
+    for path in options.data:
+        if (path / "moved.json").exists():
+            found_in = editions(*folder(path), json.loads((path / "moved.json").read_text(encoding="utf-8")))
+            print(f"\n{path.name}, moved in a later edition:", found_in)
     if options.json:
         options.json.write_text(json.dumps({"rows": rows}, indent=1) + "\n", encoding="utf-8")
     return 0

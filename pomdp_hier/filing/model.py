@@ -20,8 +20,8 @@ PRIOR, PRIOR_NOISE = 18.0, 0.05  # Beta(1, 19): density 18 log(1 - noise), mean
 NEAR = 0.5  # share of the noise that stays among siblings, where there is evidence for near misfilings
 _SOFTER = 0.5
 SPREAD = 20.0  # standard deviation of a weight's prior, in standard deviations of its values
-_NEEDED_SOFTER, _NEEDED_NEAR = 0.012, 0.0075  # gain of log likelihood per item that a richer model needs
-_NEEDED, _NEEDED_ERRORS = 5.0, 2.0  # and in all, and in standard errors of the paired differences
+_NEEDED_SOFTER, _NEEDED_NEAR = (0.012, 2.0), (0.01, 3.0)  # gain that a richer model needs: per item, in standard errors
+_NEEDED = 5.0  # and in all
 _HARDLY = 0.5  # of the noise with a share among siblings
 _LEAST_NOISE, _MOST_NOISE = (
     6e-6,
@@ -201,11 +201,12 @@ def _hints_at_near(richer: _Maximum, plain: _Maximum) -> bool:
     return richer[0] > plain[0] and plain[1][-1] < _HARDLY * richer[1][-1]
 
 
-def _gains(richer: _Maximum, plain: _Maximum, per_item: float) -> bool:
+def _gains(richer: _Maximum, plain: _Maximum, needed: tuple[float, float]) -> bool:
     """Whether the richer model explains the places enough better."""
     difference = richer[2] - plain[2]
     errors = float(difference.std()) * np.sqrt(len(difference))
-    return bool(richer[0] - plain[0] > max(per_item * len(difference), _NEEDED, _NEEDED_ERRORS * errors))
+    per_item, in_errors = needed
+    return bool(richer[0] - plain[0] > max(per_item * len(difference), _NEEDED, in_errors * errors))
 
 
 def _sampled(centroids: Centroids, most: int) -> Ints:

@@ -109,8 +109,10 @@ class MisfiledItems:
         certain items would make room for items that are almost certainly in the right place. The list is empty if the
         features are not `informative`.
 
-        The expectation assumes the noise of the model, so it is not a guarantee. If misfiled items are in the most
-        similar other home, more of the list is wrong.
+        The expectation assumes the noise of the model, so it is not a guarantee. With items planted anywhere, lists at
+        2, 5 and 10 % had 1 to 5, 3 to 8 and 3 to 11 % errors. Below 5 %, errors of the model itself prevail. If
+        misfiled items are in the most similar other home, more of the list is wrong. In a classification that people
+        made, so are items that its features contradict.
 
         Args:
             expected_wrong: The mean of ``1 - target_probabilities`` over the list, between 0 and 1.
