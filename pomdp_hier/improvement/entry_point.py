@@ -27,7 +27,8 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import Prepared, opened
 from pomdp_hier.hqs.search_length import check_label_cost
 from pomdp_hier.hqs.settings import Run, Settings, named
-from pomdp_hier.improvement.choice import Choice, Chosen, FoldGains, Problem, held_out_rises
+from pomdp_hier.improvement.choice import Choice, Chosen, Problem, held_out_rises
+from pomdp_hier.improvement.held_out import FoldGains
 from pomdp_hier.improvement.incremental import ScoredDraft
 from pomdp_hier.improvement.node_views import HQS, Objective, check_policy
 from pomdp_hier.improvement.result import KINDS, Edit, HeldOutGain, Improvement, apply_edits, names_of

@@ -24,7 +24,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import Prepared, opened
 from pomdp_hier.hqs.search_length import SearchLengthResult, check_label_cost, lengths_of_items
 from pomdp_hier.hqs.settings import Run
-from pomdp_hier.improvement.choice import fold_of, measured, part_of
+from pomdp_hier.improvement.choice import part_of
 from pomdp_hier.improvement.groupings import (
     GIVEN,
     Place,
@@ -36,6 +36,7 @@ from pomdp_hier.improvement.groupings import (
     two_levels,
     vectors_of,
 )
+from pomdp_hier.improvement.held_out import fold_of, measured
 from pomdp_hier.improvement.result import HeldOutGain
 
 _JUDGED = 5_000  # items that judge a grouping

@@ -35,7 +35,7 @@ from pomdp_hier.distributed import evaluate_distributed
 from pomdp_hier.errors import CheckpointError, ParameterError
 from pomdp_hier.hqs.sampling import draw_weighted
 from pomdp_hier.improvement import apply_edits
-from pomdp_hier.improvement.choice import measured
+from pomdp_hier.improvement.held_out import measured
 from pomdp_hier.report import write_comparison, write_report
 from tests.extras import INSTALLED_ENGINES
 from tests.planted import clean_case, misplaced

@@ -9,7 +9,8 @@ from pomdp_hier._intervals import mean_interval
 from pomdp_hier.hqs.inputs import prepare
 from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.improvement import apply_edits, choice
-from pomdp_hier.improvement.choice import Choice, FoldGains, Problem, fold_of, held_out_rises, measured, part_of
+from pomdp_hier.improvement.choice import Choice, Problem, held_out_rises, part_of
+from pomdp_hier.improvement.held_out import FoldGains, fold_of, measured
 from pomdp_hier.improvement.incremental import ScoredDraft
 from pomdp_hier.improvement.node_views import HQS, Objective
 from pomdp_hier.improvement.result import Edit
