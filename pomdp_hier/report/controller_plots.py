@@ -145,7 +145,7 @@ class _Sizes:
     def _words(self, node: GraphNode) -> tuple[str, str, str]:
         """Return the head of a node, its second line, and its belief (empty if drawn as bars)."""
         second = f"V {node.value:.4g}   {short_percent(node.share)}"
-        head = f"{node.number}  {self.graph.name(node.action)}"
+        head = f"{node.number}:  {self.graph.name(node.action)}"
         return head, second, "" if self.bars else self._belief(node, max(_WIDEST, _wide(head, bold=True)))
 
     def _belief(self, node: GraphNode, most: float) -> str:
@@ -249,7 +249,7 @@ class _Layout:
         bars = f"bars from left to right: probability of {names}; " if self.sizes.bars else ""
         less = any(line.startswith("others") for k in self.of for line in self.sizes.others(k))
         others = "; others: edges left out" if less else ""
-        return [f"{bars}V: value of this belief; %: share of the steps of a run{others}"]
+        return [f"in bold: node and action; {bars}V: value of this belief; %: share of the steps of a run{others}"]
 
 
 def _wide(text: str, size: float = 1.0, *, bold: bool = False) -> float:

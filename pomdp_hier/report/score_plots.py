@@ -29,6 +29,8 @@ from pomdp_hier.report.elements import (
     new_axes,
     search_colours,
     spread,
+    text_width,
+    wrapped,
 )
 from pomdp_hier.simulation.comparison_table import PolicyComparison
 from pomdp_hier.simulation.experiment import Experiment
@@ -61,7 +63,7 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
     """
     check_kind("comparison", comparison, PolicyComparison, "the result of compare_policies")
     rows = comparison.rows
-    ax = new_axes(ax, width=6.4, height=1.2 + 0.42 * len(rows))
+    ax = new_axes(ax, width=_names_inches(comparison) + 4.6, height=1.2 + 0.42 * len(rows))
     for k, row in enumerate(rows):
         told_apart = row.verdict in ("better", "worse")
         colour = BLUE if row.verdict in ("better", "baseline", "same") else ORANGE if told_apart else GREY
@@ -91,7 +93,17 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
     ax.grid(axis="x", color="#e8ebee", lw=0.8)
     ax.set_axisbelow(True)
     ax.set_xlabel("value")
+    low, high = ax.get_xlim()
+    notes: Any = ax.texts
+    for note in notes:  # none reaches over the names at the left, or over the right end
+        share = (note.xy[0] - low) / (high - low)
+        note.set_ha("left" if share < 0.25 else "right" if share > 0.75 else "center")
     return ax
+
+
+def _names_inches(comparison: PolicyComparison) -> float:
+    """Return the width of the longest name of a policy."""
+    return max(text_width(figure_text(row.name), 10.0) for row in comparison.rows) / 72
 
 
 def draw_experiment(experiment: Experiment) -> "list[Axes]":
@@ -118,11 +130,12 @@ def draw_experiment(experiment: Experiment) -> "list[Axes]":
     check_kind("experiment", experiment, Experiment, "the result of run_experiment")
     heights = [1.2 + 0.42 * len(table) for table in experiment.tables.values()]
     figures = from_extra("plot", "matplotlib.figure", "figures need matplotlib")
-    figure = figures.Figure(figsize=(6.4, sum(heights)), layout="constrained")
+    beside = max(map(_names_inches, experiment.tables.values()))
+    figure = figures.Figure(figsize=(beside + 4.6, sum(heights)), layout="constrained")
     panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
     for ax, (name, table) in zip(panels, experiment.tables.items(), strict=True):
         draw_policy_comparison(table, ax=ax)
-        ax.set_title(figure_text(str(name)), fontsize=10, color=INK, loc="left", pad=18)  # above the known value
+        ax.set_title(wrapped(name, 280.0, 10.0), fontsize=10, color=INK, loc="left", pad=18)  # above the known value
     return list(panels)
 
 

@@ -15,7 +15,7 @@ from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.planning import AlphaVectorPolicy, value_iteration
 from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.problems import tiger
-from pomdp_hier.simulation import run_experiment
+from pomdp_hier.simulation import compare_policies, run_experiment
 
 pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
@@ -28,6 +28,7 @@ from pomdp_hier.report import (
     draw_belief_trace,
     draw_experiment,
     draw_icicle,
+    draw_policy_comparison,
     draw_score_curve,
 )
 from pomdp_hier.report.elements import spread, text_width, wrapped
@@ -103,7 +104,14 @@ def sweep():
 
 
 def experiment():
-    return draw_experiment(run_experiment({"tiger": tiger()}, {"first": FirstAction()}, horizon=2, bounds=1.0))
+    problem = "the tiger problem of Kaelbling, Littman and Cassandra (1998)"
+    policies = {"first": FirstAction(), "always the first of the legal actions": FirstAction()}
+    return draw_experiment(run_experiment({problem: tiger()}, policies, horizon=2, bounds=1.0))
+
+
+def comparison():
+    policies = {"the first of all legal actions": FirstAction(), "the first action": FirstAction()}
+    return draw_policy_comparison(compare_policies(policies, tiger(), horizon=2))  # the MDP value is far to the right
 
 
 def backups():
@@ -124,6 +132,7 @@ FIGURES = {
     "path": path_in_a_triangle,
     "sweep": sweep,
     "experiment": experiment,
+    "comparison": comparison,
 }
 
 
