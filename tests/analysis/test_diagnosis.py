@@ -160,6 +160,15 @@ def test_ending_at_a_duplicate_is_not_being_lost():
         diagnose(X, tree, duplicates="ab")
 
 
+def test_equal_rows_of_a_precomputed_matrix_are_no_duplicates():
+    tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)
+    X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.0, 1.0], [0.0, 1.0]])
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    assert not diagnose(X, tree, delta=0.1).lost_items()
+    (lost,) = diagnose(unit @ unit.T, tree, delta=0.1, similarity="precomputed").lost_items()
+    assert lost.item == 5
+
+
 @settings(max_examples=40, deadline=None)
 @given(cases(), st.randoms(use_true_random=False))
 def test_item_order_and_labels_change_nothing(case, random):
