@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha1
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar, cast
 
 from pomdp_hier._text import brief
@@ -23,6 +24,8 @@ def attach(
     package: str, homes: Mapping[str, str], namespace: dict[str, Any]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the module-level ``__getattr__`` and ``__dir__`` of a package with lazy names.
+
+    A module of the package with one of these names does not take the name's place when it is imported.
 
     Args:
         package: The package's ``__name__``.
@@ -43,6 +46,14 @@ def attach(
             )
         namespace[name] = value = getattr(import_module(home[name]), name)
         return value
+
+    class Package(ModuleType):
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name not in home or not isinstance(value, ModuleType):
+                super().__setattr__(name, value)
+
+    if package in sys.modules:
+        sys.modules[package].__class__ = Package
 
     def __dir__() -> list[str]:  # noqa: N807  # the name that PEP 562 asks for
         return sorted({*namespace, *home})

@@ -79,6 +79,20 @@ def test_every_name_of_every_all_is_there_and_sorted(module):
     assert names == sorted(set(names), key=rank)
 
 
+def test_a_module_does_not_take_the_place_of_a_public_name(tmp_path, monkeypatch):
+    package = tmp_path / "a_package_with_lazy_names"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "from pomdp_hier._imports import attach\n"
+        '__getattr__, __dir__ = attach(__name__, {f"{__name__}.regroup": "regroup"}, globals())\n'
+    )
+    (package / "regroup.py").write_text("def regroup(): return 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    front = importlib.import_module(package.name)
+    assert importlib.import_module(f"{package.name}.regroup").__name__ == f"{package.name}.regroup"
+    assert front.regroup() == 1
+
+
 @pytest.mark.parametrize("module", FRONTS)
 def test_every_public_name_is_documented_and_listed(module):
     loaded = importlib.import_module(module)
