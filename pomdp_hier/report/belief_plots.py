@@ -28,7 +28,6 @@ from pomdp_hier.report.elements import (
     draw_triangle,
     figure_text,
     figure_texts,
-    has_layout,
     legend_beside,
     legend_inches,
     new_axes,
@@ -143,6 +142,7 @@ def draw_belief_simplex(
     stray = next((s for b in beliefs for s in b if s not in corners), None)
     if stray is not None:
         raise ParameterError(f"beliefs: got the state {brief(stray)}; expected {listed(corners)}. Add it to states.")
+    own_figure = ax is None
     ax = new_axes(ax, width=5.6, height=1.9 if len(corners) == 2 else 4.8)
     if len(corners) == 2:
         frame = TRIANGLE[:2]
@@ -162,11 +162,11 @@ def draw_belief_simplex(
                 ends = np.array([(1 - share) * frame[k] + share * frame[j] for j in range(3) if j != k])
                 ax.plot(ends[:, 0], ends[:, 1], color="#e3e6e9", lw=0.8, zorder=0)
     points = np.array([[float(b[s]) for s in corners] for b in beliefs]) @ frame
-    _draw_path(ax, points, labels, flat=len(corners) == 2)
+    _draw_path(ax, points, labels, flat=len(corners) == 2, own_figure=own_figure)
     return ax
 
 
-def _draw_path(ax: "Axes", points: Any, labels: Sequence[str] | None, *, flat: bool) -> None:
+def _draw_path(ax: "Axes", points: Any, labels: Sequence[str] | None, *, flat: bool, own_figure: bool) -> None:
     """Draw the points connected by arrows, the last one filled; on a line the arrows are arcs."""
     bend = -0.35 if flat else 0.08
     arrows = [(start, end) for start, end in pairwise(points) if not np.allclose(start, end)]
@@ -183,26 +183,21 @@ def _draw_path(ax: "Axes", points: Any, labels: Sequence[str] | None, *, flat: b
         met.setdefault((round(float(point[0]), 9), round(float(point[1]), 9)), []).append(k)
     names = [figure_text(label) for label in labels]
     words = [", ".join(names[k] for k in steps) for steps in met.values()]
-    found = _apart(ax, list(met), words, arrows, bend)
+    found = _apart(ax, list(met), words, arrows, bend, _AROUND[:8])  # farther away, it could be another's label
     if found is None:  # numbers, and the labels beside
         key = [f"{k}  {name}" for k, name in enumerate(names)]
-        _make_room(ax, key)
+        if own_figure:
+            figure: Any = ax.get_figure()
+            width, height = figure.get_size_inches()
+            figure.set_size_inches(width + legend_inches(key), max(height, 0.3 + 0.15 * len(key)))
         ax.annotate("\n".join(key), (1, 1), xytext=(14, 0), xycoords="axes fraction", textcoords="offset points",
                     va="top", fontsize=8, color=INK)  # fmt: skip
         words = [", ".join(map(str, steps)) for steps in met.values()]
-        found = _apart(ax, list(met), words, arrows, bend) or [_AROUND[0]] * len(words)
+        found = _apart(ax, list(met), words, arrows, bend, _AROUND) or [_AROUND[0]] * len(words)
     for place, text, (x, y, side, foot) in zip(met, words, found, strict=True):
         patch = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}
         look: dict[str, Any] = {"ha": side, "va": foot, "fontsize": 8, "color": INK, "bbox": patch}
         ax.annotate(text, place, xytext=(x, y), textcoords="offset points", **look)
-
-
-def _make_room(ax: "Axes", lines: Sequence[str]) -> None:
-    """Enlarge a figure of the package's own by the lines of a key to its right."""
-    figure: Any = ax.get_figure()
-    if has_layout(ax) and len(figure.axes) == 1:
-        width, height = figure.get_size_inches()
-        figure.set_size_inches(width + legend_inches(lines), max(height, 0.3 + 0.15 * len(lines)))
 
 
 # Where a label may be beside its point: points to the right and up, and the side of the label that is there.
@@ -214,8 +209,8 @@ _AROUND = (
 _SHARE = {"left": 0.0, "bottom": 0.0, "center": 0.5, "right": 1.0, "top": 1.0}
 
 
-def _apart(ax: "Axes", places: Any, words: Sequence[str], arrows: Any, bend: float) -> list[Any] | None:
-    """Return a place of `_AROUND` for each text, apart from points, heads and other texts; ``None`` if one has none."""
+def _apart(ax: "Axes", places: Any, words: Sequence[str], arrows: Any, bend: float, around: Any) -> list[Any] | None:
+    """Return one of the places for each text, apart from points, heads and other texts; ``None`` if one has none."""
     from matplotlib.transforms import Bbox
 
     figure: Any = ax.get_figure(root=True)
@@ -232,10 +227,10 @@ def _apart(ax: "Axes", places: Any, words: Sequence[str], arrows: Any, bend: flo
     found = []
     for dot, text in zip(dots, words, strict=True):
         size = scale * np.array([text_width(text, 8.0) + 2, 11.0])
-        for x, y, side, foot in _AROUND:
+        for x, y, side, foot in around:
             corner = dot + scale * np.array([x, y]) - size * (_SHARE[side], _SHARE[foot])
             box = Bbox([corner, corner + size])
-            if not box.count_overlaps(taken):
+            if not box.count_overlaps(taken) and ax.bbox.x0 <= box.x0 and box.x1 <= ax.bbox.x1:
                 taken.append(box)
                 found.append((x, y, side, foot))
                 break

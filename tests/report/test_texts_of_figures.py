@@ -31,7 +31,8 @@ from pomdp_hier.report import (
     draw_policy_comparison,
     draw_score_curve,
 )
-from pomdp_hier.report.elements import spread, text_width, wrapped
+from pomdp_hier.report.elements import search_colours, spread, text_width, wrapped
+from pomdp_hier.report.score_plots import _ink_on
 
 STATES = ("all bearings intact", "slight wear of the shaft", "coolant pump leaking", "gearbox overheated", "standstill")
 ACTIONS = ("continue the production run", "inspect the cutting head", "replace the coolant pump", "order a gearbox")
@@ -84,9 +85,11 @@ def trace():
     return draw_belief_trace(steps, labels=[f"{a} / no part was produced" for a in (*ACTIONS, "wait")])
 
 
+LINE_PATH = [Belief({"left": 1 - p, "right": p}) for p in (0.5, 0.15, 0.03, 0.15, 0.03, 0.0055)]
+
+
 def path_on_a_line():
-    beliefs = [Belief({"left": 1 - p, "right": p}) for p in (0.5, 0.15, 0.03, 0.15, 0.03, 0.0055)]
-    return draw_belief_simplex(beliefs, labels=["start", *["listen / hear-left"] * 5])
+    return draw_belief_simplex(LINE_PATH, labels=["start", *["listen / hear-left"] * 5])
 
 
 def path_in_a_triangle():
@@ -241,10 +244,10 @@ def test_a_label_of_a_trace_is_below_its_bar():
 
 
 @pytest.mark.parametrize("draw", [path_on_a_line, path_in_a_triangle])
-def test_labels_of_close_beliefs_cover_none_of_them(draw):
+def test_labels_of_close_beliefs_are_numbers_with_a_key(draw):
     _, (ax,) = figure_of(draw)
     texts = {text.get_text() for text in ax.texts}
-    assert any(text.startswith("0  start\n1  ") for text in texts) == (draw is path_on_a_line), "else they have room"
+    assert any(text.startswith("0  start\n1  ") for text in texts)
     points = np.concatenate([c.get_offsets() for c in ax.collections])
     for text in ax.texts:
         if text.get_text()[:1].isdigit() and "." not in text.get_text():
@@ -258,6 +261,13 @@ def test_a_figure_of_the_callers_keeps_its_legend_inside():
     assert box.y0 >= ax.bbox.y0
 
 
+def test_a_key_of_numbers_leaves_the_size_of_a_callers_figure():
+    figure = Figure(figsize=(5, 2), layout="constrained")
+    ax = draw_belief_simplex(LINE_PATH, labels=[f"listen / hear-left ({k})" for k in range(6)], ax=figure.subplots())
+    assert any(text.get_text().startswith("0  listen") for text in ax.texts)
+    assert tuple(figure.get_size_inches()) == (5, 2)
+
+
 def test_names_in_an_icicle_contrast_with_their_node_and_say_something():
     labels = [f"item {k}" for k in range(40)]
     paths = {labels[k]: ("digits with a loop" if k < 38 else "digits of straight strokes",) for k in range(40)}
@@ -269,12 +279,9 @@ def test_names_in_an_icicle_contrast_with_their_node_and_say_something():
         parts = np.array(matplotlib_rgb(colour))
         return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
 
-    for value in np.linspace(-1, 1, 9):
-        ax = draw_icicle(tree, np.full(tree.n_nodes, value))
-        ax.get_figure().draw_without_rendering()  # which computes the colours of the boxes
-        (box,), (ink,) = ({*map(tuple, ax.collections[0].get_facecolor())}, {text.get_color() for text in ax.texts})
-        low, high = sorted((light(box[:3]), light(ink)))
-        assert (high + 0.05) / (low + 0.05) > 4, value
+    for back in search_colours()(np.linspace(0, 1, 41)):
+        low, high = sorted((light(back[:3]), light(_ink_on(back))))
+        assert (high + 0.05) / (low + 0.05) > 4, back
 
 
 def test_bars_of_levels_are_named():
