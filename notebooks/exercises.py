@@ -336,6 +336,9 @@ def check(exercise: str, answer: Any) -> None:
     if not own and (coarse or (right == 0 and abs(number) < _NEAR / 2)):
         print(f"Exercise {exercise}: nearly. Give three decimals, or a fraction such as F(1, 4).")
         return
+    if not own and 0 < right < 1 and isclose(number, 100 * right, rel_tol=_NEAR):
+        print(f"Exercise {exercise}: in percent. Divide by 100, or write it as text, such as '25%'.")
+        return
     hint = next((text for text in (*own, *steps) if text not in told), _LAST)
     told.append(hint)
     print(f"Exercise {exercise}: not yet. {hint}")

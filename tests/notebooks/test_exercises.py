@@ -160,6 +160,7 @@ def test_a_decimal_of_a_third_is_nearly_a_third(capsys):
     assert told(capsys, "2.2", "0.667") == "Exercise 2.2: right, nearly: exactly it is 2/3\n"
     assert told(capsys, "3.1", 0.835) == "Exercise 3.1: right\n"
     assert told(capsys, "5.2", "\N{MINUS SIGN}6.5") == "Exercise 5.2: right\n"
+    assert "in percent. Divide by 100" in told(capsys, "1.1", 33.3)
     assert "nearly. Give" in told(capsys, "4.2", -0.01)  # rounded to two decimals
     assert "not yet. That is the value of searching" in told(capsys, "4.2", 0)
 
