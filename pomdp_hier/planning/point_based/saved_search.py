@@ -25,7 +25,7 @@ from pomdp_hier.planning.point_based.stage import Stage
 from pomdp_hier.pomdp.problem import POMDP
 
 _SLACK = 1e-12  # how far a value may be from its backup, relative to the values; certificates allow 15 times that
-_SECONDS, _TIMES = 30.0, 20.0  # the least time between two times of writing, in seconds and in times of writing
+_SECONDS, _TIMES = 5.0, 20.0  # the least time between two times of writing, in seconds and in times of writing
 _FILE = "bounds of a problem, 1"
 
 
@@ -99,7 +99,7 @@ class SavedSearch:
         self._took, self._ended = 0.0, time.monotonic()
 
     def write_if_due(self) -> None:
-        """Write the search if the last time was long ago: 30 seconds, and 20 times as long as writing takes."""
+        """Write the search if the last time was long ago: 5 seconds, and 20 times as long as writing takes."""
         if time.monotonic() - self._ended > max(_SECONDS, _TIMES * self._took):
             self.write()
 

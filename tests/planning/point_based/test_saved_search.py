@@ -6,12 +6,14 @@ import sqlite3
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from pomdp_hier import POMDP, solve, verify
 from pomdp_hier.errors import CheckpointError, ParameterError
+from pomdp_hier.planning.point_based import saved_search
 from pomdp_hier.planning.point_based.saved_search import SavedSearch, open_search
 from pomdp_hier.problems import corridor, crying_baby, maze_4x3, tiger
 
@@ -210,6 +212,16 @@ def test_it_is_written_during_the_search(tmp_path, monkeypatch):
     monkeypatch.setattr(SavedSearch, "save", staticmethod(lambda *given: (written.append(1), save(*given))[1]))
     solve(tiger(), max_trials=4, precision=1e-9, checkpoint=tmp_path / "run")
     assert len(written) == 5  # after each trial, and at the end
+
+
+def test_a_kill_loses_at_most_seconds_of_a_search_that_is_written_fast(tmp_path, monkeypatch):
+    clock = iter(range(100_000))  # one second per look at the clock
+    monkeypatch.setattr(saved_search, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    written = []
+    save = SavedSearch.save
+    monkeypatch.setattr(SavedSearch, "save", staticmethod(lambda *given: (written.append(1), save(*given))[1]))
+    solve(tiger(), max_trials=8, precision=1e-9, checkpoint=tmp_path / "run")
+    assert len(written) == 2  # after six trials, and at the end
 
 
 KILLED = """
