@@ -70,7 +70,7 @@ def test_a_wrong_closed_form_is_a_failed_check(hierarchy, capsys, monkeypatch):
     assert main(["check", *hierarchy, "--delta", "5", "--check-items", "1"]) == 3
     out = capsys.readouterr().out
     assert "item 0:\nThe updaters DISAGREE" in out
-    assert "first history:  Descend()" in out
+    assert "first history:  descend" in out
     assert "CHECK FAILED" in out
 
 

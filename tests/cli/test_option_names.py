@@ -183,7 +183,9 @@ CALLS = {
     "completion": (),
 }
 # Options of the command line alone: outputs, how much is printed, and what selects another function.
-LINE_ONLY = {*("help", "==SUPPRESS==", "out", "edits_out", "policy_out", "certificate", "force", "json", "quiet")}
+LINE_ONLY = {
+    *("help", "==SUPPRESS==", "out", "report", "edits_out", "policy_out", "certificate", "force", "json", "quiet")
+}
 LINE_ONLY |= {
     *("score_only", "top", "ascii", "dask", "hierarchy", "check_items", "sweep", "n_moves", "n_edits", "decided")
 }

@@ -223,7 +223,7 @@ def test_links_of_unknown_names_are_no_paths(tmp_path, capsys, header):
     (tmp_path / "t.csv").write_text(
         f"{header}\n" + "".join(",".join([*row, "k"][: header.count(",") + 1]) + "\n" for row in rows), encoding="utf-8"
     )
-    assert "with the same names" in refused(capsys, tmp_path / "t.csv")
+    assert "which share the names" in refused(capsys, tmp_path / "t.csv")
     columns = header.split(",")[:2][:: -1 if header.startswith("term") else 1]
     told = ("--parent-column", columns[0], "--item-column", columns[1])
     assert "4 items" in shown(capsys, tmp_path / "t.csv", "--tree-format", "edges", *told)

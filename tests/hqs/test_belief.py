@@ -84,7 +84,7 @@ def test_a_wrong_closed_form_is_caught_and_its_first_history_named(kind, differe
     assert not agreement.agrees
     assert agreement.first_history == ((Descend(), Node("c1")),)
     assert agreement.max_difference == float(difference)
-    with pytest.raises(AssertionError, match=r"first history:  Descend\(\), Node\(node='c1'\)"):
+    with pytest.raises(AssertionError, match="first history:  descend, c1"):
         assert_updaters_agree(BayesUpdater(EXACT), wrong(kind), EXACT, depth=3)
 
 
