@@ -348,3 +348,10 @@ def test_options_of_another_type_are_refused_in_own_words(tmp_path) -> None:
 def test_ids_that_are_text_on_one_side_meet_by_their_text() -> None:
     assert Hierarchy.from_edges([("r", "1"), ("r", "2")]).rows([2, 1]).tolist() == [1, 0]
     assert Hierarchy.from_children([[0, 1]], 2).rows(["1", "0"]).tolist() == [1, 0]
+
+
+def test_a_new_cluster_of_a_labelled_tree_may_have_no_label():
+    tree = Hierarchy.from_children([[0, 1, 2]], 3, labels=["a", "b", "c", "all"])
+    parted = tree.with_parents([4, 4, 3, -1, 3])
+    assert (parted.labels, parted.to_children()) == (("a", "b", "c", "all", None), [[2, 4], [0, 1]])
+    assert tree.with_parents([4, 4, 3, -1, 3], new_labels=["ab"]).labels[4] == "ab"
