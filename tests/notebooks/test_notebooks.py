@@ -56,7 +56,7 @@ def test_the_interval_that_is_printed_holds_the_exact_value(capsys):
     sources = ["".join(cell["source"]).replace("%matplotlib inline", "") for cell in cells if cell["cell_type"] == "code"]
     names: dict[str, object] = {}
     for source in sources:
-        if "read_pomdp(" in source or "import RTBSS" in source or "run.interval" in source:
+        if "tiger = read_pomdp(" in source or "import RTBSS" in source or "run.interval" in source:
             exec(source, names)  # the project's own notebook
     assert "which the interval holds" in capsys.readouterr().out
 
