@@ -189,9 +189,9 @@ def editions(X: Any, tree: Hierarchy, moved: list[int], draws: int = 1000) -> di
     drawn = {name: np.array([area(score[some], bad[some]) for some in samples]) for name, score in scores.items()}
     for name, score in scores.items():
         first = np.argsort(-score, kind="stable")[: len(moved)]
-        rows[name] = (area(score, bad), *np.quantile(drawn[name], [0.025, 0.975]), int(bad[first].sum()))
+        rows[name] = (area(score, bad), *np.quantile(drawn[name], [0.025, 0.975]).tolist(), int(bad[first].sum()))
     less = drawn["find_misfiled"] - drawn["ten lines"]
-    return rows | {"difference": tuple(np.quantile(less, [0.025, 0.975]))}
+    return rows | {"difference": tuple(np.quantile(less, [0.025, 0.975]).tolist())}
 
 
 def measured(

@@ -29,6 +29,7 @@ from pomdp_hier import Hierarchy, find_misfiled, improve
 from pomdp_hier.hqs.inputs import Prepared, calibrate_delta, prepare
 from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.improvement.choice import part_of, rises_by
+from pomdp_hier.improvement.entry_point import OBJECTIVES
 from pomdp_hier.improvement.incremental import ScoredDraft
 from pomdp_hier.improvement.node_views import Objective
 from pomdp_hier.improvement.result import KINDS
@@ -100,13 +101,13 @@ def found_first(name: str, X: Any, whole: Hierarchy, share: float, seed: int, be
     return row | {"moves": len(items), "home": int(home), "gain": found.gain, "held out": found.held_out.gain}
 
 
-def joined(prepared: Prepared, chooses: np.ndarray, seed: int, **given: Any) -> dict[str, Any]:
+def joined(prepared: Prepared, chooses: np.ndarray, seed: int, objective: str) -> dict[str, Any]:
     """Return what the items that choose promise, their held-out gain, and the gain of the others as they join."""
     alone = part_of(prepared, np.flatnonzero(chooses))
     started = time.process_time()
     small = alone.prepared
-    given |= {"objective": "hqs", "random_state": seed}
-    found = improve(small.features, small.hierarchy, delta=prepared.settings.delta, **given)
+    delta, hqs = prepared.settings.delta, objective == "hqs"
+    found = improve(small.features, small.hierarchy, delta=delta, random_state=seed, objective=objective)
     row = {"gain": found.gain, "held out": found.held_out.gain, "edits": len(found.edits)}
     row |= {"interval": found.held_out.interval, "cpu": time.process_time() - started}
     proposals = [Proposal(edit.kind, edit.nodes, edit.source, edit.target) for edit in found.edits]
@@ -118,18 +119,19 @@ def joined(prepared: Prepared, chooses: np.ndarray, seed: int, **given: Any) -> 
         number = np.full(prepared.hierarchy.n_nodes, -1)
         number[both.nodes] = np.arange(len(both.nodes))
         inside = type(alone)(small, number[alone.items], number[alone.nodes])
-        rise = rises_by(ScoredDraft(both.prepared), inside, proposals)
+        base = both.prepared if hqs else both.prepared.under(policy="descend")
+        rise = rises_by(ScoredDraft(base, Objective(None if hqs else 1.0)), inside, proposals)
         rises.append(rise[np.isin(items, batch)])
     others_rise = np.concatenate(rises)
     return row | {"others": float(others_rise.mean()), "error": float(others_rise.std() / np.sqrt(len(others_rise)))}
 
 
-def halves(name: str, X: Any, tree: Hierarchy, seed: int, share: float) -> dict[str, Any]:
+def halves(name: str, X: Any, tree: Hierarchy, seed: int, share: float, objective: str) -> dict[str, Any]:
     """Return the row of one division into halves, with a share of the items planted elsewhere."""
     tree = planted(tree, share, False, seed)[0] if share else tree
     prepared = prepare(X, tree, Settings(), warn=False)
     chooses = np.random.default_rng(seed).permutation(tree.n_items) < tree.n_items / 2
-    return {"part": "halves", "case": name, "seed": seed, **joined(prepared, chooses, seed)}
+    return {"part": "halves", "case": name, "seed": seed, **joined(prepared, chooses, seed, objective)}
 
 
 def objectives(
@@ -164,7 +166,7 @@ def objectives(
 _SIZES = (50, 100, 200, 400)
 
 
-def one_of_many(seed: int) -> dict[str, Any]:
+def one_of_many(seed: int, objective: str) -> dict[str, Any]:
     """Return the row of one invented catalogue of 50 to 400 items, sixteen times as many of which join."""
     n_items = _SIZES[seed % 4]
     rng = np.random.default_rng(seed)
@@ -182,7 +184,7 @@ def one_of_many(seed: int) -> dict[str, Any]:
         parent[[one, other]] = parent[[other, one]]
     prepared = prepare(X, Hierarchy(parent, broken.n_items), Settings(delta=0.05), warn=False)
     chooses = rng.permutation(broken.n_items) < n_items
-    return {"part": "coverage", "items": n_items, "seed": seed, **joined(prepared, chooses, seed)}
+    return {"part": "coverage", "items": n_items, "seed": seed, **joined(prepared, chooses, seed, objective)}
 
 
 def covered(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -227,7 +229,7 @@ def rows_of(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     if "halves" in options.parts:
         for name, make in chosen.items():
             share = 0.0 if name in {path.name for path in options.data} else 0.05
-            yield from (halves(name, *make(seed), seed, share) for seed in seeds)
+            yield from (halves(name, *make(seed), seed, share, options.objective) for seed in seeds)
     if "objectives" in options.parts:
         for name, make in chosen.items():
             share = 0.0 if name in {path.name for path in options.data} else 0.05
@@ -237,7 +239,7 @@ def rows_of(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     if "coverage" in options.parts:
         found = []
         for seed in range(1000, 1000 + (options.catalogues or (8 if options.quick else 250))):
-            found.append(one_of_many(seed))
+            found.append(one_of_many(seed, options.objective))
             yield found[-1]
         for size in _SIZES:
             yield {"part": "coverage", "items": size, **covered([row for row in found if row["items"] == size])}
@@ -269,6 +271,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, metavar="N", help="seeds per data set (default: 10, quick 2)")
     parser.add_argument("--catalogues", type=int, metavar="N", help="catalogues of coverage (default: 250, quick 8)")
     parser.add_argument("--before", type=Path, metavar="DIR", help="another version of the package, for planted")
+    parser.add_argument("--objective", choices=OBJECTIVES, default="hqs", help="of halves and coverage (default: hqs)")
     parts = ("planted", "halves", "objectives", "coverage", "clean")
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts, help="the parts (default: all)")
     options = parser.parse_args(argv)
