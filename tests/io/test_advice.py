@@ -11,6 +11,7 @@ import os
 import pickle
 import re
 import sqlite3
+import sys
 import tarfile
 import tomllib
 import zipfile
@@ -21,11 +22,19 @@ import pytest
 
 import pomdp_hier
 from pomdp_hier import Hierarchy, load_features, solve
+from pomdp_hier._imports import as_frame
 from pomdp_hier._io import checkpoint, memory
 from pomdp_hier._io.checkpoint import Checkpoint
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._jobs import in_processes
-from pomdp_hier.errors import CheckpointError, DataWarning, FeatureError, HierarchyError, PomdpHierError
+from pomdp_hier.errors import (
+    CheckpointError,
+    DataWarning,
+    FeatureError,
+    HierarchyError,
+    MissingExtraError,
+    PomdpHierError,
+)
 from pomdp_hier.planning.point_based.saved_search import Part, open_search
 from pomdp_hier.problems import tiger
 from tests.io.test_workbooks import save
@@ -354,3 +363,24 @@ def test_what_other_processes_cannot_have_stays_in_this_one(tmp_path):
         with pytest.raises(PomdpHierError, match="Pass n_jobs=1"):
             list(in_processes(file.write, ["a", "b"], 2, {"work": file}))
         assert list(in_processes(file.write, ["a", "bc"], 1, {"work": file})) == [1, 2]
+
+
+def ends_elsewhere(pid):
+    """End any process but one, as the system does with one that takes too much memory."""
+    return 1 if os.getpid() == pid else os._exit(9)
+
+
+@pytest.mark.slow
+def test_work_that_ends_other_processes_is_done_in_one():
+    pytest.importorskip("joblib")
+    with pytest.raises(PomdpHierError, match=r"one of the processes died.* Pass n_jobs=1"):
+        list(in_processes(ends_elsewhere, [os.getpid()] * 3, 2, {}))
+    assert list(in_processes(ends_elsewhere, [os.getpid()] * 3, 1, {})) == [1, 1, 1]
+
+
+def test_a_library_that_is_installed_makes_frames(monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "narwhals", None)
+        with pytest.raises(MissingExtraError, match=r"Install it: pip install 'pomdp-hier\[frames\]'"):
+            as_frame({"value": [-1.5]}, "pandas")
+    assert as_frame({"value": [-1.5]}, "pandas")["value"].tolist() == [-1.5]

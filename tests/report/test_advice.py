@@ -82,6 +82,11 @@ def drawings():
             for wrong in (5, figure.subplots(2), figure.subplots(subplot_kw={"projection": "polar"}))
         ),
         (
+            lambda: draw_alpha_vectors(np.eye(2), actions=["sing", "wait"], problem=tiger()),
+            "Leave problem out for other names",
+            lambda: draw_alpha_vectors(np.eye(2), actions=["sing", "wait"]),
+        ),
+        (
             lambda: draw_alpha_vectors(1e308 * np.eye(2)),
             "Write all values in a larger unit",
             lambda: draw_alpha_vectors(1e308 * np.eye(2) / 1e8),
@@ -98,7 +103,7 @@ def _three():
     return value_iteration(POMDP.from_arrays(T=[np.eye(3)], Z=[np.ones((3, 1))], R=[[1.0, 2.0, 3.0]], discount=0.5), 1)
 
 
-@pytest.mark.parametrize("row", range(19))
+@pytest.mark.parametrize("row", range(20))
 def test_advice_on_drawings_works(row):
     pytest.importorskip("matplotlib").use("agg")
     call, said, better = drawings()[row]
