@@ -193,9 +193,13 @@ def new_axes(ax: "Axes | None", *, width: float = 6.4, height: float = 4.0) -> "
 
 @lru_cache(maxsize=4096)
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """Return the width of a text in points, at a font size in points.
+    """Return the width of a text in points, at a font size in points; dollar signs begin no formula.
 
     Letters placed on pixels add up to 6 %.
+
+    Example:
+        >>> text_width("$x$", 10) == text_width(figure_text("$x$"), 10) > text_width("x", 10)
+        True
     """
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
@@ -204,7 +208,8 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
         return 0.0
     # The outline's control points reach hardly further than its curves, whose extrema take ten times as long.
     look = FontProperties(weight="bold" if bold else "normal")
-    return 1.06 * float(np.ptp(TextPath((0, 0), text, size=size, prop=look).vertices[:, 0]))
+    plain = text.replace(r"\$", "$").replace("$", r"\$")
+    return 1.06 * float(np.ptp(TextPath((0, 0), plain, size=size, prop=look).vertices[:, 0]))
 
 
 def wrapped(value: object, width: float, size: float, most: int = 60) -> str:
