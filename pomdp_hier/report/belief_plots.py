@@ -53,7 +53,8 @@ def draw_belief_trace(
 
     Args:
         beliefs: The beliefs ``b_0, b_1, …`` of the run.
-        labels: What led to each (``"listen / hear-left"``), written below the bars; ``None`` numbers the steps.
+        labels: What led to each (``"listen / hear-left"``), written below the bars, in several lines where it has
+            line breaks; ``None`` numbers the steps.
         states: The states from the bottom up; by default those of the beliefs in the order in which they appear.
         most: How many states get a band of their own; the least likely of the others are gathered in one grey band.
         ax: Where to draw; a new figure by default.
@@ -93,7 +94,9 @@ def draw_belief_trace(
     if labels is not None:
         room = 0.85 * axes_size(ax, step * 72 * len(beliefs))[0] / len(beliefs)
         upright = room > 40  # else a label would have a line for each syllable
-        ax.set_xticklabels(wrapped(label, room if upright else 120, 8.5, 120) for label in labels)
+        width = room if upright else 120
+        lines = [str(label).split("\n") for label in labels]  # a label may have several
+        ax.set_xticklabels("\n".join(wrapped(line, width, 8.5, 120) for line in label) for label in lines)
         ax.tick_params(axis="x", labelsize=8.5, rotation=0 if upright else 90)
     handles, names = ax.get_legend_handles_labels()
     legend_beside(ax, handles=handles[::-1], labels=names[::-1])
@@ -185,8 +188,8 @@ def _draw_path(ax: "Axes", points: Any, labels: Sequence[str] | None, *, flat: b
     words = [", ".join(names[k] for k in steps) for steps in met.values()]
     found = _apart(ax, list(met), words, arrows, bend, _AROUND[:8])  # farther away, it could be another's label
     if found is None:  # numbers, and the labels beside
-        key = [f"{k}  {name}" for k, name in enumerate(names)]
-        if own_figure:
+        key = [f"{k}  {name}" for k, name in enumerate(names) if name != str(k)]
+        if own_figure and key:
             figure: Any = ax.get_figure()
             width, height = figure.get_size_inches()
             figure.set_size_inches(width + legend_inches(key), max(height, 0.3 + 0.15 * len(key)))

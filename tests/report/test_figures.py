@@ -52,12 +52,12 @@ def assert_something_is_drawn(ax):
 
 def test_trace_stacks_each_belief_to_one():
     beliefs = [Belief({"l": 0.5, "r": 0.5}), Belief({"l": 0.9, "r": 0.1})]
-    ax = draw_belief_trace(beliefs, labels=["start", "listen"])
+    ax = draw_belief_trace(beliefs, labels=["start", "listen\nleft"])
     tops = {}
     for bar in ax.patches:
         tops[round(bar.get_x(), 6)] = max(tops.get(round(bar.get_x(), 6), 0), bar.get_y() + bar.get_height())
     assert list(tops.values()) == pytest.approx([1.0, 1.0])
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["start", "listen"]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["start", "listen\nleft"]
     assert_something_is_drawn(ax)
     heights = [[bar.get_height() for bar in bars] for bars in ax.containers]
     assert np.allclose(heights, [[0.5, 0.9], [0.5, 0.1]])
