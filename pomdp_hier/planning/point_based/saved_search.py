@@ -19,6 +19,7 @@ from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._io.checkpoint import OTHER_FILE, Checkpoint
 from pomdp_hier.errors import CheckpointError
 from pomdp_hier.planning.certificates.exact_model import fingerprint
+from pomdp_hier.planning.point_based.linear_systems import never
 from pomdp_hier.planning.point_based.on_numpy import belief_keys
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.stage import Stage
@@ -94,8 +95,14 @@ class SavedSearch:
     def __init__(self, checkpoint: Checkpoint[Part], search: Search, settings: dict[str, Any]) -> None:
         self._checkpoint, self._search, self._settings = checkpoint, search, settings
         require_settings(checkpoint, settings)
-        if checkpoint.rows:
-            _restore(checkpoint, search)
+        self.restored = bool(checkpoint.rows)
+        if self.restored:  # to its end, whatever the limits: of the points, some hold by the others alone
+            limits = search.stop, search.most_bytes
+            search.stop, search.most_bytes = never, np.inf
+            try:
+                _restore(checkpoint, search)
+            finally:
+                search.stop, search.most_bytes = limits
         self._took, self._ended = 0.0, time.monotonic()
 
     def write_if_due(self) -> None:

@@ -341,7 +341,8 @@ class Search(HasKernels):
 
     def upper_backup(self, stage: Stage, node: int) -> float:
         """Back up the upper bound of a belief, and return its greatest action value."""
-        return float(stage.q_upper[node][self._improve(stage, node)])
+        action = self._improve(stage, node)  # which opens the belief
+        return float(stage.q_upper[node][action])
 
     def _raise_lower(self, stage: Stage, nodes: Ints, with_fallback: bool = True) -> None:
         """Raise lower values by new vectors; where none is legal yet, add fallback plans."""

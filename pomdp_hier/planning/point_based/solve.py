@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any, Literal
@@ -77,8 +77,8 @@ def solve(
         precision: The gap between the bounds at which to stop, in the unit of rewards. A precision below the spacing of
             floats near the values cannot be reached; the search then stops at a relative gap of 1e-9.
         time_limit: CPU seconds of this process, from the call on; then the search stops with its current bounds. The
-            last evaluation of the controller may take another 5 %, or 0.1 s. The arrays of the model are made before
-            the limit is checked.
+            last evaluation of the controller may take another 5 %, or 0.1 s. The arrays of the model are made, and a
+            checkpoint is read, before the limit is checked.
         memory_limit: The largest memory of the search, in bytes.
         max_trials: The largest number of searches from the start belief.
         engine: ``"numba"`` for compiled inner loops, ``"numpy"``, or ``"auto"``: numba where it is installed and pays,
@@ -127,9 +127,11 @@ def solve(
     if resume is not None:
         _check_resumed(resume, settings)
     limits = _Limits(precision, time_limit, memory_limit, max_trials, began)
+    # Points of a checkpoint may rest on the first bounds: these are not cut off then.
+    first = replace(limits, time_limit=None) if _is_file(checkpoint) else limits
     with limits.interruptible():
         outcomes = outcomes_of(model)
-        history, initial = _begin(model, outcomes, weights, limits) if horizon is None else ([], None)
+        history, initial = _begin(model, outcomes, weights, first) if horizon is None else ([], None)
     try:
         kernels = _kernels(engine, model, limits)
     except KeyboardInterrupt:  # numba was being loaded, or compiled
@@ -141,7 +143,7 @@ def solve(
         open_search(checkpoint) as file,
     ):
         if initial is None:
-            stages = finite_stages(model, outcomes, kernels, horizon or 0, limits.stop)
+            stages = finite_stages(model, outcomes, kernels, horizon or 0, first.stop)
         else:
             stages = infinite_stage(model, kernels, initial)
         search = Search(model, kernels, weights, stages, limits.most_bytes, limits.stop)
@@ -152,7 +154,7 @@ def solve(
             status = _run(search, limits, history, bar, saved)
         finally:
             search.stop = never
-            if saved is not None:
+            if saved is not None and (search.trials or not saved.restored):
                 saved.write()
     return Solution(
         *search.bounds,
@@ -164,6 +166,10 @@ def solve(
         observation=observation,
         search=search,
     )
+
+
+def _is_file(checkpoint: Any) -> bool:
+    return isinstance(checkpoint, str | os.PathLike) and os.path.exists(checkpoint)
 
 
 def _check(

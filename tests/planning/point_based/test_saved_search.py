@@ -15,6 +15,7 @@ from pomdp_hier import POMDP, solve, verify
 from pomdp_hier.errors import CheckpointError, ParameterError
 from pomdp_hier.planning.point_based import saved_search
 from pomdp_hier.planning.point_based.saved_search import SavedSearch, open_search
+from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.problems import corridor, crying_baby, maze_4x3, tiger
 
 
@@ -212,6 +213,42 @@ def test_it_is_written_during_the_search(tmp_path, monkeypatch):
     monkeypatch.setattr(SavedSearch, "save", staticmethod(lambda *given: (written.append(1), save(*given))[1]))
     solve(tiger(), max_trials=4, precision=1e-9, checkpoint=tmp_path / "run")
     assert len(written) == 5  # after each trial, and at the end
+
+
+@pytest.mark.parametrize("horizon", [None, 9])
+@pytest.mark.parametrize("limit", [{"time_limit": 0}, {"memory_limit": 1}])
+def test_limits_that_are_reached_at_once_leave_what_was_saved(tmp_path, horizon, limit):
+    problem = maze_4x3(discount=0.9)
+    path = tmp_path / "run"
+    before = solve(problem, horizon=horizon, max_trials=2, precision=1e-9, checkpoint=path)
+    content = path.read_bytes()
+    found = solve(problem, horizon=horizon, precision=1e-9, checkpoint=path, **limit)
+    if "time_limit" in limit:
+        assert found.status == "time"
+        assert before.lower - 1e-9 <= found.lower <= found.upper <= before.upper + 1e-9
+    assert found.lower <= before.upper
+    assert before.lower <= found.upper
+    if found.status in ("time", "memory"):
+        assert path.read_bytes() == content, "worse bounds do not replace those that were saved"
+
+
+def test_points_that_do_not_hold_are_backed_up_again(tmp_path, monkeypatch):
+    path, problem = tmp_path / "run", maze_4x3(discount=0.9)
+    before = solve(problem, max_trials=6, precision=1e-9, checkpoint=path)
+    backup = Search.upper_backup
+    refused = []
+
+    def refuse_once(search, stage, node):
+        if len(refused) < 3 and node not in refused:
+            refused.append(node)
+            return np.inf
+        return backup(search, stage, node)
+
+    monkeypatch.setattr(Search, "upper_backup", refuse_once)
+    found = solve(problem, max_trials=0, checkpoint=path)
+    assert len(refused) == 3
+    assert found.lower == pytest.approx(before.lower)
+    assert before.upper <= found.upper + 1e-9
 
 
 def test_a_kill_loses_at_most_seconds_of_a_search_that_is_written_fast(tmp_path, monkeypatch):
