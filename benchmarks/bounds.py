@@ -8,8 +8,10 @@ the same files, one after another, where their programs are given.
 
 import argparse
 import json
+import multiprocessing
 import os
 import re
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -139,6 +141,32 @@ def run(case: Case, seconds: list[float], certify: bool, programs: dict[str, str
     return row
 
 
+def limited(problem: POMDP, checkpoint: Path, seconds: int) -> None:
+    """Solve a problem until the system kills this process (SIGKILL) for its CPU seconds."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    solve(problem, precision=float(PRECISION), checkpoint=checkpoint)
+
+
+def kill_and_continue(case: Case, seconds: int, total: float) -> dict[str, Any]:
+    """Return the bounds of a run of ``total`` CPU seconds, of a killed one's checkpoint, and of its continuation."""
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Path(folder) / "search"
+        process = multiprocessing.get_context("fork").Process(target=limited, args=(case.problem, checkpoint, seconds))
+        process.start()
+        process.join()
+        if process.exitcode != -signal.SIGKILL:
+            print(f"  not killed: the search ended within {seconds} s", flush=True)
+            return {}
+        saved = solve(case.problem, checkpoint=checkpoint, max_trials=0)
+        rest = solve(case.problem, precision=float(PRECISION), checkpoint=checkpoint, time_limit=total - seconds)
+    found = {"one run": case.solution, f"killed at {seconds} s": saved, f"continued to {total:g} s": rest}
+    bounds = {name: (solution.lower, solution.upper) for name, solution in found.items() if solution is not None}
+    print("  ends:", " | ".join(f"{name} {low:9.5g} {high:9.5g}" for name, (low, high) in bounds.items()), flush=True)
+    return bounds
+
+
 def draw(cases: list[Case], path: Path) -> None:
     """Write the figure: bounds over CPU seconds, peers dashed, published bounds as marks."""
     from matplotlib.figure import Figure
@@ -179,6 +207,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("files", nargs="*", metavar="FILE[=DISCOUNT]", help=".pomdp files (default: bundled problems)")
     parser.add_argument("--seconds", type=float, nargs="+", default=[1, 10, 60], metavar="S", help="when to look")
     parser.add_argument("--certify", action="store_true", help="write a certificate of each and verify it")
+    text = "kill a second run (SIGKILL) after so many CPU seconds, and continue it from its checkpoint"
+    parser.add_argument("--kill-at", type=int, metavar="S", help=text)
     parser.add_argument("--quick", action="store_true", help="one second a problem")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the bounds over CPU seconds here, as PNG")
@@ -191,7 +221,11 @@ def main(argv: list[str] | None = None) -> None:
     seconds = [0.2, 1.0] if arguments.quick else arguments.seconds
     solve(tiger(), engine="numba", max_trials=2)  # compiles, or loads what was compiled
     print("problem       ", " | ".join(f"{limit:g} s: lower, upper, memory" for limit in seconds))
-    rows = [run(case, seconds, arguments.certify or arguments.quick, programs) for case in cases]
+    rows = []
+    for case in cases:
+        rows.append(run(case, seconds, arguments.certify or arguments.quick, programs))
+        if arguments.kill_at:
+            rows[-1]["killed"] = kill_and_continue(case, arguments.kill_at, max(seconds))
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     if arguments.plot:
