@@ -78,7 +78,10 @@ def study(case: str, X: Any, tree: Hierarchy, splits: int) -> Iterator[dict[str,
             out = np.flatnonzero(fold_of(tree.starts[: tree.n_items], 2, seed) == 0)
             half = np.setdiff1d(np.arange(tree.n_items), out)
             rebuilt = {"ten lines": ten_lines(X, tree, place, half), "one list": flat}
-            rebuilt |= {"regroup": judge.without(prepared, place, out), "best": best.without(prepared, place, out)}
+            rebuilt |= {
+                "regroup": judge.chosen_without(prepared, place, out),
+                "best": best.chosen_without(prepared, place, out),
+            }
             trees = {"as it is": tree} | {name: plan.made(tree, place)[0] for name, plan in rebuilt.items()}
             for name, each in trees.items():
                 lengths = expected_search_length(X, each, delta=delta, items=out, label_cost=1)

@@ -1,4 +1,4 @@
-"""Groupings of headings: the given one, moves of headings to the nearest group, and cuts of linkages.
+"""Groupings of headings: the given one, cuts of linkages, and moves of headings by similarity or by the score.
 
 A heading is a cluster whose items stay together. A dendrogram of the headings' centroids is divided from its root, the
 highest merge first or the largest group first. A group of one heading is that heading.
@@ -7,8 +7,8 @@ highest merge first or the largest group first. A group of one heading is that h
 import heapq
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -23,6 +23,9 @@ from pomdp_hier.features.membership import membership
 from pomdp_hier.filing.centroids import UnitRows
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import Prepared
+from pomdp_hier.improvement.incremental import ScoredDraft
+from pomdp_hier.improvement.node_views import Objective
+from pomdp_hier.improvement.result import LEAST_GAIN
 
 GIVEN = "as it is"
 """The name of the grouping of the tree as it is."""
@@ -32,6 +35,8 @@ _MOST_HEADINGS = 8_000  # their distances take half a gigabyte
 _SHARES = (0.05, 0.2, 1.0)  # of the headings that are nearer to another group
 _ROUNDS = 10  # of k-means
 _SIZES = 6  # numbers of groups that are tried
+_REFINED = "refined"  # the step of k-means
+_TARGETS, _PASSES, _TRIALS = 3, 3, 2_000  # of the moves of headings by the score
 
 
 @dataclass(frozen=True)
@@ -101,11 +106,13 @@ class Plan:
         name: How it was made.
         parents: The parent of each heading: a node of the tree, or ``-1 - k`` for the new group k.
         above: The parent of each new group, in the same way.
+        steps: The steps by which it is made again from other items of the headings.
     """
 
     name: str
     parents: Ints
     above: Ints
+    steps: tuple[str, ...] = ()
 
     def made(self, tree: Hierarchy, place: Place, names: Sequence[str] = ()) -> tuple[Hierarchy, Ints]:
         """Return the tree with this grouping, and the new number of each old node and new group (-1: none)."""
@@ -142,6 +149,11 @@ class Plan:
         return sum(math.comb(count, 2) for count in still.values()) / pairs if pairs else 1.0
 
 
+def given_plan(tree: Hierarchy, place: Place) -> Plan:
+    """Return the plan of the tree as it is."""
+    return Plan(GIVEN, tree.parent[place.headings], np.empty(0, dtype=np.int64), (GIVEN,))
+
+
 def vectors_of(prepared: Prepared, headings: Ints) -> Any:
     """Return the sum of the unit rows of each heading's items ``[n_headings, D]``."""
     table = cast(ItemFeatures, prepared.features).table
@@ -162,7 +174,7 @@ def _distances(vectors: Any) -> Floats:
 def one_level(tree: Hierarchy, place: Place, vectors: Any) -> Iterator[Plan]:
     """Yield the grouping as it is, with headings moved to the nearest group, and the cuts of every linkage."""
     old, none = tree.parent[place.headings], np.empty(0, dtype=np.int64)
-    yield Plan(GIVEN, old, none)
+    yield given_plan(tree, place)
     nodes, at = np.unique(old, return_inverse=True)
     if len(nodes) > 1:
         nearest, margin = _nearest(vectors, at)
@@ -173,9 +185,10 @@ def one_level(tree: Hierarchy, place: Place, vectors: Any) -> Iterator[Plan]:
             if len(moved):
                 parents = old.copy()
                 parents[moved] = nodes[nearest[moved]]
-                yield Plan(f"{counted(len(moved), 'heading')} moved to the nearest group", parents, none)
+                name = f"{counted(len(moved), 'heading')} moved to the nearest group"
+                yield Plan(name, parents, none, (f"moved {share}",))
     if (old != place.node).any() and len(old) <= place.max_children:
-        yield Plan("one list", np.full(len(old), place.node), none)
+        yield Plan("one list", np.full(len(old), place.node), none, ("one list",))
     yield from _cut(place, vectors)
 
 
@@ -198,11 +211,76 @@ def refined(plan: Plan, place: Place, vectors: Any) -> Plan:
                 counts[source], counts[target] = counts[source] - 1, counts[target] + 1
         if not moved:
             break
-    return _plan(f"{plan.name}, refined", at, place)
+    return replace(_plan(f"{plan.name}, refined", at, place), steps=(*plan.steps, _REFINED))
 
 
-def _nearest(vectors: Any, at: Ints) -> tuple[Ints, Floats]:
-    """Return the group with the nearest centroid of each vector, left out of its own, and the gain in cosine."""
+def moved_by_score(prepared: Prepared, place: Place, plan: Plan, vectors: Any, objective: Objective) -> Plan:
+    """Return a plan with headings moved to a near group, where the score of the tree gains by it.
+
+    A full group accepts no further heading. The headings whose own group fits least come first.
+
+    Args:
+        prepared: Features, the given tree and settings.
+        place: The headings.
+        plan: The plan.
+        vectors: The sums of the unit rows of the headings' items.
+        objective: The score.
+    """
+    tree, number = plan.made(prepared.hierarchy, place)
+    scored = ScoredDraft(prepared.on(tree), objective)
+    nodes = number[place.headings].tolist()
+    first = prepared.hierarchy.n_nodes
+    back = {int(new): old if old < first else first - 1 - old for old, new in enumerate(number.tolist()) if new >= 0}
+    trials = 0
+    for _ in range(_PASSES):
+        groups, at = np.unique([scored.draft.parent[node] for node in nodes], return_inverse=True)
+        cosines = _cosines(vectors, at)
+        own = cosines[np.arange(len(at)), at]
+        margin = (np.where(np.arange(len(groups)) == at[:, None], -np.inf, cosines) - own[:, None]).max(axis=1)
+        moved = False
+        for heading in np.argsort(-margin, kind="stable").tolist():
+            best, here = None, scored.draft.parent[nodes[heading]]
+            for target in groups[np.argsort(-cosines[heading], kind="stable")[: _TARGETS + 1]].tolist():
+                full = len(scored.draft.below.get(target, ())) >= place.max_children
+                if target in (here, number[place.node]) or full or target not in scored.seen or trials >= _TRIALS:
+                    continue
+                trials += 1
+                trial = scored.trial({nodes[heading]: target})
+                gain = prepared.total(trial.rise, trial.items)
+                if gain >= LEAST_GAIN * tree.n_items and (best is None or gain > best[0]):
+                    best = gain, trial
+            if best is not None:
+                scored.apply(best[1])
+                moved = True
+        if not moved:
+            break
+    parents = np.array([back[scored.draft.parent[node]] for node in nodes])
+    if np.array_equal(parents, plan.parents):
+        return plan
+    return _without_small(Plan(f"{plan.name}, headings moved by the score", parents, plan.above, plan.steps))
+
+
+def _without_small(plan: Plan) -> Plan:
+    """Return the plan without new groups of fewer than two children."""
+    parents, above = plan.parents.copy(), plan.above.copy()
+    kept = np.ones(len(above), dtype=bool)
+    while True:
+        counts = Counter([*parents.tolist(), *above[kept].tolist()])
+        small = [k for k in np.flatnonzero(kept).tolist() if counts[-1 - k] < 2]
+        if not small:
+            break
+        kept[small[0]] = False
+        for each in (parents, above):
+            each[each == -1 - small[0]] = above[small[0]]
+    number = np.where(kept, -np.cumsum(kept), 0)  # of each new group that remains
+    above = above[kept]
+    for each in (parents, above):
+        each[each < 0] = number[-1 - each[each < 0]]
+    return replace(plan, parents=parents, above=above)
+
+
+def _cosines(vectors: Any, at: Ints) -> Floats:
+    """Return the cosine of each vector and the centroid of each group, left out of its own ``[n, k]``."""
     n, k = len(at), int(at.max()) + 1
     sums = sp.csr_matrix((np.ones(n), (at, np.arange(n))), shape=(k, n)) @ vectors
     dense = [np.asarray(each.toarray() if sp.issparse(each) else each) for each in (vectors @ sums.T, sums @ sums.T)]
@@ -212,7 +290,13 @@ def _nearest(vectors: Any, at: Ints) -> tuple[Ints, Floats]:
     rows = np.arange(n)
     squares[rows, at] += own - 2 * products[rows, at]
     products[rows, at] -= own
-    cosines = products / np.sqrt(np.maximum(squares, 1e-300)) / np.sqrt(np.maximum(own, 1e-300))[:, None]
+    cosines: Floats = products / np.sqrt(np.maximum(squares, 1e-300)) / np.sqrt(np.maximum(own, 1e-300))[:, None]
+    return cosines
+
+
+def _nearest(vectors: Any, at: Ints) -> tuple[Ints, Floats]:
+    """Return the group with the nearest centroid of each vector, left out of its own, and the gain in cosine."""
+    cosines, rows = _cosines(vectors, at), np.arange(len(at))
     best = cosines.argmax(axis=1)
     return best, cosines[rows, best] - cosines[rows, at]
 
@@ -271,7 +355,7 @@ def _plan(name: str, groups: Ints, place: Place) -> Plan:
     """Return the plan of these groups below the node; a group of one heading is the heading itself."""
     counts = np.bincount(groups)
     number = np.where(counts > 1, -1 - (np.cumsum(counts > 1) - 1), place.node)
-    return Plan(name, number[groups], np.full(int((counts > 1).sum()), place.node))
+    return Plan(name, number[groups], np.full(int((counts > 1).sum()), place.node), (name,))
 
 
 def two_levels(place: Place, base: Plan, vectors: Any) -> Iterator[Plan]:
@@ -289,7 +373,30 @@ def two_levels(place: Place, base: Plan, vectors: Any) -> Iterator[Plan]:
         shift = np.where(plan.parents < 0, plan.parents - n_groups, plan.parents)
         above[:] = shift[:n_groups]
         parents[top] = shift[n_groups:]
-        yield Plan(f"{base.name}, these by {plan.name}", parents, np.concatenate([above, plan.above]))
+        together = np.concatenate([above, plan.above])
+        yield Plan(f"{base.name}, these by {plan.name}", parents, together, (*base.steps, plan.name))
+
+
+def remade(plan: Plan, known: Mapping[tuple[str, ...], Plan], place: Place, vectors: Any) -> Plan | None:
+    """Return the plan made again by its steps, for other vectors of the headings; None if that is impossible.
+
+    Args:
+        plan: The plan.
+        known: The plans of one level for these vectors, by their steps.
+        place: The headings.
+        vectors: The sums of the unit rows of their items.
+    """
+    found = known.get(plan.steps[:1])
+    for step in plan.steps[1:]:
+        if found is None or not len(found.above):
+            return None
+        above = (*found.steps, step)
+        found = (
+            refined(found, place, vectors)
+            if step == _REFINED
+            else next((one for one in two_levels(place, found, vectors) if one.steps == above), None)
+        )
+    return found
 
 
 def members_of(plan: Plan) -> list[list[int]]:

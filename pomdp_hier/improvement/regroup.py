@@ -6,7 +6,7 @@ breadth and for depth.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -29,18 +29,23 @@ from pomdp_hier.improvement.groupings import (
     GIVEN,
     Place,
     Plan,
+    given_plan,
     members_of,
+    moved_by_score,
     one_level,
     place_of,
     refined,
+    remade,
     two_levels,
     vectors_of,
 )
 from pomdp_hier.improvement.held_out import fold_of, measured
+from pomdp_hier.improvement.node_views import Objective
 from pomdp_hier.improvement.result import HeldOutGain
 
 _JUDGED = 5_000  # items that judge a grouping
 _REFINED = 4  # groupings of one level
+_LISTED = 12  # groupings that are compared on held-out items
 _REFUSED = dict.fromkeys(
     ("sample_size", "half_width", "sampling", "updater", "n_jobs", "checkpoint", "policy_version", "sample_weight"),
     "regroup counts every item once. Leave it out.",
@@ -193,9 +198,11 @@ def regroup(
 ) -> Regrouping:
     """Rebuild the levels between a node and its headings from the features, and measure the gain on held-out items.
 
-    A heading is a cluster whose items stay together; new groups of headings replace the levels above. The best grouping
-    has the highest score of `expected_search_length` under ``label_cost``. Groupings that lose at most the share
-    ``tolerance`` of its gain are equally acceptable: the one that keeps most pairs of siblings is taken. For the
+    A heading is a cluster whose items stay together; new groups of headings replace the levels above. The twelve
+    groupings with the highest score of `expected_search_length` under ``label_cost`` are made again from one half of
+    the items and measured on the other, for both halves. Groupings that lose at most the share ``tolerance`` of the
+    largest gain are equally acceptable: the one that keeps most pairs of siblings is taken. Then single headings move
+    to another group where the score gains by it. For the
     held-out gain, the grouping is chosen without one fold of the items and measured on that fold, for each fold.
 
     Args:
@@ -284,12 +291,11 @@ class Judge:
             random_state,
         )
 
-    def score(self, prepared: Prepared, place: Place, plan: Plan) -> float:
-        """Return the score of a grouping, over a sample of many items."""
-        n_items = prepared.hierarchy.n_items
-        items = np.arange(n_items)
-        if n_items > _JUDGED:
-            items = np.sort(np.random.default_rng(self.seed).choice(n_items, _JUDGED, replace=False))
+    def score(self, prepared: Prepared, place: Place, plan: Plan, items: Ints | None = None) -> float:
+        """Return the score of a grouping over these items, or all; over a sample of many."""
+        items = np.arange(prepared.hierarchy.n_items) if items is None else items
+        if len(items) > _JUDGED:
+            items = np.sort(np.random.default_rng(self.seed).choice(items, _JUDGED, replace=False))
         tree = plan.made(prepared.hierarchy, place)[0]
         return float(lengths_of_items(prepared.on(tree), self.run, self.label_cost, items).values.mean())
 
@@ -312,20 +318,58 @@ class Judge:
                 for plan in two_levels(place, each, vectors):
                     plans.append(plan)
                     scores[plan.name] = self.score(prepared, place, plan)
-        given = scores[GIVEN]
-        allowed = [plan for plan in plans if plan.fits(tree, place)]
-        most = max(scores[plan.name] for plan in allowed)
-        near = [plan for plan in allowed if scores[plan.name] >= most - self.tolerance * (most - given)]
-        return max(near, key=lambda plan: (plan.kept(tree, place), scores[plan.name])), scores
+        allowed = sorted((plan for plan in plans if plan.fits(tree, place)), key=lambda plan: -scores[plan.name])
+        listed = list({plan.name: plan for plan in (*allowed[:_LISTED], plans[0])}.values())
+        held = self._held_out(prepared, place, listed)
+        given, most = held[GIVEN], max(held.values())
+        near = [plan for plan in listed if held[plan.name] >= most - self.tolerance * (most - given)]
+        best = max(near, key=lambda plan: (plan.kept(tree, place), held[plan.name]))
+        if best.name != GIVEN:
+            best = moved_by_score(prepared.under(policy="descend"), place, best, vectors, Objective(self.label_cost))
+            scores[best.name] = self.score(prepared, place, best)
+        return best, scores
+
+    def _held_out(self, prepared: Prepared, place: Place, plans: Sequence[Plan]) -> dict[str, float]:
+        """Return the score of each plan, made from one half of the items and measured on the other, by name."""
+        tree = prepared.hierarchy
+        half = fold_of(tree.starts[: tree.n_items], 2, self.seed) == 1
+        total = dict.fromkeys((plan.name for plan in plans), 0.0)
+
+        def again(part: Prepared, small: Place) -> list[Plan]:
+            vectors = vectors_of(part, small.headings)
+            known = {plan.steps: plan for plan in one_level(part.hierarchy, small, vectors)}
+            return [remade(plan, known, small, vectors) or known[GIVEN,] for plan in plans]
+
+        for others in (half, ~half):
+            out = np.flatnonzero(others)
+            made = self.without(prepared, place, out, again)
+            for plan, found in zip(plans, made or [plans[-1]] * len(plans), strict=True):
+                total[plan.name] += self.score(prepared, place, found, out) * len(out) / tree.n_items
+        return total
 
     def held_out_rise(self, prepared: Prepared, place: Place, out: Ints, before: SearchLengthResult) -> Floats:
         """Return the rise of the values of some items by the grouping that the others choose."""
-        tree = self.without(prepared, place, out).made(prepared.hierarchy, place)[0]
+        tree = self.chosen_without(prepared, place, out).made(prepared.hierarchy, place)[0]
         after = lengths_of_items(prepared.on(tree), self.run, self.label_cost, out)
         return after.values - before.values[out]
 
-    def without(self, prepared: Prepared, place: Place, out: Ints) -> Plan:
+    def chosen_without(self, prepared: Prepared, place: Place, out: Ints) -> Plan:
         """Return the grouping that the items other than these choose, without the rows of these."""
+        found = self.without(prepared, place, out, lambda part, small: [self.best(part, small)[0]])
+        return found[0] if found else given_plan(prepared.hierarchy, place)
+
+    @staticmethod
+    def without(
+        prepared: Prepared, place: Place, out: Ints, make: Callable[[Prepared, Place], Sequence[Plan]]
+    ) -> list[Plan]:
+        """Return groupings made without these items, for the whole tree; none if too few headings are left.
+
+        Args:
+            prepared: Features, tree and settings.
+            place: The headings.
+            out: The items.
+            make: The function that makes the groupings of the part without them.
+        """
         tree = prepared.hierarchy
         others = np.setdiff1d(np.arange(tree.n_items), out)
         part = part_of(prepared, others)
@@ -333,17 +377,18 @@ class Judge:
         number[part.nodes] = np.arange(len(part.nodes))
         known = np.flatnonzero(number[place.headings] >= 0)
         if len(known) < 3:
-            return Plan(GIVEN, tree.parent[place.headings], np.empty(0, dtype=np.int64))
+            return []
         small = replace(place, node=int(number[place.node]), headings=number[place.headings[known]])
-        plan, _ = self.best(part.prepared, small)
-        parents = np.empty(len(place.headings), dtype=np.int64)
-        parents[known] = np.where(plan.parents >= 0, part.nodes[np.maximum(plan.parents, 0)], plan.parents)
-        old = tree.parent[place.headings]
-        for heading in np.setdiff1d(np.arange(len(old)), known).tolist():  # it stays with its neighbours
-            siblings = parents[known[old[known] == old[heading]]].tolist() or [int(old[heading])]
-            parents[heading] = Counter(siblings).most_common(1)[0][0]
-        above = np.where(plan.above >= 0, part.nodes[np.maximum(plan.above, 0)], plan.above)
-        return Plan(plan.name, parents, above)
+        old, found = tree.parent[place.headings], []
+        for plan in make(part.prepared, small):
+            parents = np.empty(len(place.headings), dtype=np.int64)
+            parents[known] = np.where(plan.parents >= 0, part.nodes[np.maximum(plan.parents, 0)], plan.parents)
+            for heading in np.setdiff1d(np.arange(len(old)), known).tolist():  # it stays with its neighbours
+                siblings = parents[known[old[known] == old[heading]]].tolist() or [int(old[heading])]
+                parents[heading] = Counter(siblings).most_common(1)[0][0]
+            above = np.where(plan.above >= 0, part.nodes[np.maximum(plan.above, 0)], plan.above)
+            found.append(Plan(plan.name, parents, above, plan.steps))
+        return found
 
 
 def _check_terms(terms: Any, prepared: Prepared) -> None:

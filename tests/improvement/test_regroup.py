@@ -10,8 +10,28 @@ from scipy.cluster.hierarchy import fcluster, linkage
 
 from pomdp_hier import Hierarchy, expected_search_length
 from pomdp_hier.errors import DataWarning, HierarchyError, ParameterError
+from pomdp_hier.hqs.inputs import prepare
+from pomdp_hier.hqs.settings import Run, Settings
 from pomdp_hier.improvement import regroup
-from pomdp_hier.improvement.groupings import Place, Plan, _groups_of, _nearest, refined
+from pomdp_hier.improvement.choice import part_of
+from pomdp_hier.improvement.groupings import (
+    Place,
+    Plan,
+    _groups_of,
+    _nearest,
+    _without_small,
+    given_plan,
+    moved_by_score,
+    one_level,
+    place_of,
+    refined,
+    remade,
+    two_levels,
+    vectors_of,
+)
+from pomdp_hier.improvement.held_out import fold_of
+from pomdp_hier.improvement.node_views import Objective
+from pomdp_hier.improvement.regroup import Judge
 
 SECTIONS, HEADINGS, ITEMS = 4, 5, 6
 
@@ -260,3 +280,69 @@ def test_the_level_of_the_headings_is_below_the_node():
 def test_a_tree_without_levels_is_named():
     with pytest.raises(ParameterError, match="node: got the root"):
         regroup(np.eye(8), Hierarchy.from_children([list(range(8))], 8))
+
+
+def test_headings_move_where_the_score_gains_exactly():
+    X, tree = catalogue(np.random.default_rng(3), mixed=True)
+    prepared = prepare(X, tree, Settings(delta=0.05, policy="descend"))
+    place = place_of(tree, None, None, 6)
+    vectors = vectors_of(prepared, place.headings)
+    start = given_plan(tree, place)
+    found = moved_by_score(prepared, place, start, vectors, Objective(1.0))
+    before, after = (
+        expected_search_length(X, plan.made(tree, place)[0], delta=0.05, label_cost=1).score for plan in (start, found)
+    )
+    assert after > before + 0.01
+    assert np.bincount(found.parents - tree.n_items).max() <= 6
+    assert found.name == "as it is, headings moved by the score"
+    assert moved_by_score(prepared, place, found, vectors, Objective(1.0)).parents.tolist() == found.parents.tolist()
+
+
+def test_groups_with_fewer_than_two_children_are_removed():
+    parents, above = np.array([-1, -1, -2, -3, -3, -5]), np.array([-4, -4, 99, 99, -4])
+    found = _without_small(Plan("nested", parents, above))
+    assert found.parents.tolist() == [-1, -1, -3, -2, -2, -3]  # the second and the last hold one heading each
+    assert found.above.tolist() == [-3, 99, 99]
+
+
+def test_a_plan_is_made_again_from_other_items():
+    X, flat = quarters_of_sixteen()
+    place = place_of(flat, None, None, 8)
+    vectors = vectors_of(prepare(X, flat, Settings(delta=0.1)), place.headings)
+    known = {plan.steps: plan for plan in one_level(flat, place, vectors)}
+    base = next(plan for plan in known.values() if len(plan.above) > 4)
+    better = refined(base, place, vectors)
+    nested = next(two_levels(place, better, vectors))
+    for plan in (base, better, nested):
+        again = remade(plan, known, place, vectors)
+        assert (again.name, again.parents.tolist(), again.above.tolist()) == (
+            plan.name,
+            plan.parents.tolist(),
+            plan.above.tolist(),
+        )
+    assert remade(nested, {}, place, vectors) is None
+
+
+def test_groupings_are_chosen_by_items_that_did_not_make_them():
+    X, tree = catalogue(np.random.default_rng(0), mixed=True, noise=1.0)
+    prepared = prepare(X, tree, Settings(delta=0.05))
+    place, judge = place_of(tree, None, None, None), Judge(Run(), 1.0, 0.0, 0)
+    vectors = vectors_of(prepared, place.headings)
+    plans = [*one_level(tree, place, vectors)][:5]
+    half = fold_of(tree.starts[: tree.n_items], 2, 0) == 1
+    held = judge._held_out(prepared, place, plans)
+    for k, plan in enumerate(plans):
+        values = np.empty(tree.n_items)
+        for out in (half, ~half):
+            part = part_of(prepared, np.flatnonzero(~out))
+            number = dict(zip(part.nodes.tolist(), range(len(part.nodes)), strict=True))
+            small = Place(
+                number[place.node], np.array([number[h] for h in place.headings.tolist()]), place.max_children
+            )
+            found = [*one_level(part.prepared.hierarchy, small, vectors_of(part.prepared, small.headings))]
+            again = next((one for one in found if one.steps == plan.steps), found[0])
+            parents = np.array([part.nodes[p] if p >= 0 else p for p in again.parents.tolist()])
+            above = np.array([part.nodes[p] if p >= 0 else p for p in again.above.tolist()], dtype=int)
+            changed = Plan("again", parents, above).made(tree, place)[0]
+            values[out] = expected_search_length(X, changed, delta=0.05, label_cost=1).values[out]
+        assert held[plan.name] == pytest.approx(values.mean(), abs=1e-12), k
