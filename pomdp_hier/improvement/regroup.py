@@ -200,7 +200,8 @@ def regroup(
 
     A heading is a cluster whose items stay together; new groups of headings replace the levels above. The twelve
     groupings with the highest score of `expected_search_length` under ``label_cost`` are made again from one half of
-    the items and measured on the other, for both halves. Groupings that lose at most the share ``tolerance`` of the
+    the items. They are measured on the other half, for both halves. Groupings that lose at most the share ``tolerance``
+    of the
     largest gain are equally acceptable: the one that keeps most pairs of siblings is taken. Then single headings move
     to another group where the score gains by it. For the
     held-out gain, the grouping is chosen without one fold of the items and measured on that fold, for each fold.
