@@ -198,13 +198,12 @@ def regroup(
 ) -> Regrouping:
     """Rebuild the levels between a node and its headings from the features, and measure the gain on held-out items.
 
-    A heading is a cluster whose items stay together; new groups of headings replace the levels above. The twelve
-    groupings with the highest score of `expected_search_length` under ``label_cost`` are made again from one half of
-    the items. They are measured on the other half, for both halves. Groupings that lose at most the share ``tolerance``
-    of the
+    A heading is a cluster whose items stay together; new groups of headings replace the levels above. Groupings are
+    scored by `expected_search_length` under ``label_cost``. The best twelve are made again from one half of the items
+    and measured on the other, for both halves. Groupings that lose at most the share ``tolerance`` of the
     largest gain are equally acceptable: the one that keeps most pairs of siblings is taken. Then single headings move
-    to another group where the score gains by it. For the
-    held-out gain, the grouping is chosen without one fold of the items and measured on that fold, for each fold.
+    to another group where the score gains by it. For the held-out gain, the grouping is chosen without one fold of the
+    items and measured on that fold, for each fold.
 
     Args:
         X: The features, as for `evaluate`. Precomputed similarities are not accepted, as they have no centroids.

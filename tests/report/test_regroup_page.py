@@ -9,6 +9,8 @@ import pytest
 from pomdp_hier import Hierarchy
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.improvement import regroup
+from pomdp_hier.improvement.groupings import one_level, vectors_of
+from pomdp_hier.improvement.regroup import Judge
 from pomdp_hier.report import write_regrouping
 from tests.browser import complaints_of, needs_browser, opened, requests_of
 from tests.improvement.test_regroup import HEADINGS, ITEMS, SECTIONS, catalogue, quarters_of_sixteen
@@ -76,7 +78,7 @@ def test_names_by_id_reach_headings_and_groups():
     assert "<b>" in renamed.summary(names=names)
 
 
-def test_one_list_two_levels_moved_headings_and_nothing_at_all():
+def test_one_list_moved_headings_and_nothing_at_all(monkeypatch):
     rng = np.random.default_rng(0)
     heading = np.arange(600) // 100
     X = np.eye(6)[heading] + 0.3 * rng.random((600, 6))
@@ -86,14 +88,19 @@ def test_one_list_two_levels_moved_headings_and_nothing_at_all():
     assert "No new group: headings move between" in page
 
     X, tree = catalogue(np.random.default_rng(2), mixed=False)
-    found = regroup(X, tree, delta=0.05)
+    found = regroup(X, tree, **GIVEN)
     page = write_regrouping(found)
     assert found.tree == tree
     assert "No grouping that was tried is better" in page
     assert "Face to face" not in page
 
-    X, tree = catalogue(np.random.default_rng(15), mixed=True, noise=1.5)
-    found = regroup(X, tree, delta=0.05, folds=0, tolerance=0.6)
+    def moved(_, prepared, place):
+        plans = one_level(tree, place, vectors_of(prepared, place.headings))
+        return next((plan, {plan.name: 0.0}) for plan in plans if "moved to the nearest group" in plan.name)
+
+    X, tree = catalogue(np.random.default_rng(0), mixed=True)
+    monkeypatch.setattr(Judge, "best", moved)
+    found = regroup(X, tree, **GIVEN)
     assert "moved to the nearest group" in found.method
     page = write_regrouping(found)
     assert {row[-1].split(" (")[0] for row in rows_of(page, "As it is")} <= {f"section {k}" for k in range(SECTIONS)}
