@@ -21,15 +21,8 @@ from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.alpha_vectors import LeafVectors
 from pomdp_hier.planning.decision import TERMINAL_VALUE
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
-from pomdp_hier.planning.point_based.initial_bounds import (
-    blind_plans,
-    blind_stage,
-    blind_values,
-    informed_bound,
-    informed_stage,
-    repeated,
-    tighter_informed_bound,
-)
+from pomdp_hier.planning.point_based.blind_policies import blind_plans, blind_stage, blind_values, repeated
+from pomdp_hier.planning.point_based.initial_bounds import informed_bound, informed_stage, tighter_informed_bound
 from pomdp_hier.planning.point_based.linear_systems import solved
 from pomdp_hier.planning.point_based.model_arrays import SolverModel, outcomes_of, solver_model, state_model
 from pomdp_hier.pomdp.problem import POMDP, require_problem

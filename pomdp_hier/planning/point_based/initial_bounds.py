@@ -1,4 +1,4 @@
-"""Bounds over an infinite horizon on the arrays of the solver: blind policies, the underlying MDP, FIB and TIB.
+"""Bounds over an infinite horizon on the arrays of the solver: the underlying MDP, FIB and TIB.
 
 Each is a sequence of bounds, and can be left at any time with the last one. FIB assumes that the state is known before
 each action; it starts from the values of the underlying MDP. TIB assumes the state before the *last* action, and the
@@ -13,22 +13,15 @@ Sources: Hauskrecht (2000), Value-function approximations for POMDPs; Krale, Koo
 Tighter value-function approximations for POMDPs.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier.planning.point_based.linear_systems import (
-    DIRECT,
-    Stop,
-    StoppedEarlyError,
-    controller_values,
-    look,
-    never,
-    solved,
-)
+from pomdp_hier.planning.point_based.blind_policies import blind_plans, blind_values
+from pomdp_hier.planning.point_based.linear_systems import DIRECT, Stop, StoppedEarlyError, look, never, solved
 from pomdp_hier.planning.point_based.model_arrays import Outcomes, SolverModel, best_usable
 from pomdp_hier.planning.point_based.on_numpy import mixed, rounded_bits
 
@@ -41,6 +34,7 @@ _CLOSE = 1e-3  # relative to the greatest value: a fall of FIB by less ends its 
 _MOST_TERMS = 15_000_000  # products per sweep and action of TIB, in some hundreds of megabytes
 _TERMS_AT_ONCE = 500_000
 _TERM_BYTES = 60  # of memory, while they are collected
+_PRODUCTS_PER_TERM = 30  # as long as it takes to collect one
 _MOST_WORK = 1_000_000_000  # products in all, some seconds
 _LEAST_WEIGHT = 1e-290  # below, floats and certificates do not represent the ratio of two weights
 _SWEEPS = 200
@@ -78,12 +72,14 @@ class InitialBounds:
         plans: ``[A, O]``, the next action of each.
         informed: ``[A, n]``, an upper bound: TIB, FIB, or what came before; -inf where an action is not legal.
         rests_on: The beliefs of TIB; ``None`` without it.
+        work: Products spent on TIB since the last bounds, while it is computed; 0 for bounds that are new.
     """
 
     blind: Floats
     plans: Ints
     informed: Floats
     rests_on: OutcomeBeliefs | None = None
+    work: int = 0
 
     @property
     def n_bytes(self) -> int:
@@ -105,6 +101,8 @@ def initial_bounds(
 ) -> Iterator[InitialBounds]:
     """Yield closer and closer bounds: from the reward range, the MDP and blind policies, FIB, and TIB at last.
 
+    While TIB is computed, the bounds of FIB are repeated, with the work, so that a caller can do other work meanwhile.
+
     Args:
         model: The problem, whose `slack` is finite.
         outcomes: Its outcomes.
@@ -119,7 +117,13 @@ def initial_bounds(
         informed = informed_bound(model, outcomes, stop, informed)
         yield InitialBounds(blind, plans, informed)
     if not stop():
-        yield InitialBounds(blind, plans, *tighter_informed_bound(model, outcomes, informed, stop, most_bytes))
+        last = InitialBounds(blind, plans, informed)
+        tighter = tighter_steps(model, outcomes, informed, stop, most_bytes)
+        try:
+            while True:
+                yield replace(last, work=next(tighter))
+        except StopIteration as end:
+            yield InitialBounds(blind, plans, *end.value)
 
 
 # --- the underlying MDP ----------------------------------------------------------------------------------------------
@@ -305,81 +309,6 @@ def _solution(model: SolverModel, outcomes: Outcomes, chosen: Ints, near: Floats
     return values.reshape(model.reward.shape)
 
 
-# --- blind policies --------------------------------------------------------------------------------------------------
-
-
-def blind_plans(model: SolverModel, outcomes: Outcomes) -> Ints:
-    """Return ``[A, O]``, the next action of each blind policy after each observation.
-
-    It is the same action, or the first that is always legal where that one may not be; -1 where none is.
-
-    Example:
-        >>> from pomdp_hier.planning.point_based.model_arrays import outcomes_of, solver_model
-        >>> from pomdp_hier.problems import tiger
-        >>> model = solver_model(tiger().compiled)
-        >>> blind_plans(model, outcomes_of(model)).tolist()
-        [[0, 0], [1, 1], [2, 2]]
-    """
-    after = repeated(model)
-    if model.legal.all():
-        return after
-    pair = (outcomes.row // model.size) * model.n_observations + outcomes.observation
-    flat = np.ones((after.size, model.n_actions), dtype=bool)
-    np.logical_and.at(flat, pair, outcomes.usable)
-    usable: Bools = flat.reshape(*after.shape, -1)
-    for a in range(model.n_actions):
-        for o in range(model.n_observations):
-            if not usable[a, o, a]:
-                after[a, o] = int(usable[a, o].argmax()) if usable[a, o].any() else -1
-    return after
-
-
-def repeated(model: SolverModel) -> Ints:
-    """Return ``[A, O]``, the same action after every observation."""
-    return np.repeat(np.arange(model.n_actions), model.n_observations).reshape(model.n_actions, -1)
-
-
-def blind_values(model: SolverModel, plans: Ints, stop: Stop = never) -> Floats:
-    """Return ``[A, n]``, lower bounds on the values of blind policies over an infinite horizon.
-
-    Args:
-        model: The problem, whose `slack` is finite.
-        plans: ``[A, O]``, the next action after each observation.
-        stop: Whether to leave; what has not been evaluated gets its least reward at every step.
-    """
-    if (plans != repeated(model)).any():
-        return controller_values(model, np.arange(model.n_actions), plans, stop=stop)[0]
-    again = np.zeros((1, model.n_observations), dtype=np.int64)
-    values = np.empty(model.reward.shape)
-    for a, reward in enumerate(model.reward):
-        if stop():
-            values[a] = np.where(model.legal[a], min(0.0, float(reward.min(initial=0.0))) * model.slack, -np.inf)
-        else:
-            values[a] = controller_values(model, np.array([a]), again, stop=stop)[0][0]
-    return values
-
-
-def blind_stage(model: SolverModel, plans: Ints, ahead: Floats) -> Floats:
-    """Return ``[A, n]``, the values of blind policies with one action more to go than ``ahead``.
-
-    Args:
-        model: The problem.
-        plans: ``[A, O]``, the next action after each observation.
-        ahead: ``[A, n]``, their values with one action less.
-    """
-    row = np.repeat(np.arange(len(model.indptr) - 1), np.diff(model.indptr))
-    observation, state = np.divmod(model.column, model.size)
-    then = plans[row // model.size, observation]
-    unusable = ~model.legal.ravel()
-    unusable[row[then < 0]] = True
-    then_values = ahead.ravel()[then * model.size + state]
-    unusable[row[then_values == -np.inf]] = True
-    then_values = np.where(np.isfinite(then_values), then_values, 0.0)
-    values = np.bincount(row, weights=model.probability * then_values, minlength=unusable.size)
-    flat = model.reward.ravel() + model.discount * values
-    return np.where(unusable, -np.inf, flat).reshape(model.reward.shape)
-
-
 # --- the tighter informed bound --------------------------------------------------------------------------------------
 
 
@@ -388,8 +317,6 @@ def tighter_informed_bound(
 ) -> tuple[Floats, OutcomeBeliefs | None]:
     """Return ``[A, n]``, the bound at known states, and the bounds at the beliefs after outcomes.
 
-    Each sweep over the beliefs lowers the bound, so that the iteration can stop at any time.
-
     Args:
         model: The problem, whose `slack` is finite.
         outcomes: Its outcomes.
@@ -397,6 +324,22 @@ def tighter_informed_bound(
             left. The same holds if probabilities are almost 0.
         stop: Whether to stop.
         most_bytes: The memory that may be taken.
+    """
+    steps = tighter_steps(model, outcomes, informed, stop, most_bytes)
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        table, rests_on = end.value
+        return table, rests_on
+
+
+def tighter_steps(
+    model: SolverModel, outcomes: Outcomes, informed: Floats, stop: Stop = never, most_bytes: float = np.inf
+) -> Generator[int, None, tuple[Floats, OutcomeBeliefs | None]]:
+    """Yield the number of products of each step towards `tighter_informed_bound`, and return the bound.
+
+    Each sweep over the beliefs lowers the bound, so that the iteration can stop at any time.
     """
     try:
         belief, mass, row = _beliefs(outcomes, stop)
@@ -408,12 +351,22 @@ def tighter_informed_bound(
         immediate = np.asarray(belief @ np.where(model.legal, model.reward, 0.0).T)
         value = np.where(legal, np.asarray(belief @ np.where(model.legal, informed, 0.0).T), 0.0)
         scale = float(np.abs(value).max(initial=0.0))
-        step, owner, usable = _step(model, outcomes, belief, mass, row, stop)
+        parts = []
+        for a in range(model.n_actions):
+            parts.append(_step(model, outcomes, belief, mass, row, a, stop))
+            yield _PRODUCTS_PER_TERM * parts[-1][0].nnz
+        step = sparse.csr_array(sparse.vstack([part[0] for part in parts]))
+        owner, usable = np.concatenate([part[1] for part in parts]), None
+        if not model.legal.all():
+            usable = np.concatenate([part[2] for part in parts])
+        del parts
     except StoppedEarlyError:
         return informed, None
 
     def backup(value: Floats) -> Floats:
-        ahead = best_usable(_product(step, value, stop), usable)
+        ahead = np.empty(step.shape[0])
+        for rows, piece in _pieces(step, value, stop):
+            ahead[rows] = best_usable(piece, None if usable is None else usable[rows])
         total = np.bincount(owner, weights=ahead, minlength=immediate.size).reshape(immediate.shape)
         return np.where(legal, immediate + model.discount * total, 0.0)
 
@@ -425,11 +378,12 @@ def tighter_informed_bound(
             before, value = value, np.minimum(value, backed)
             if float((before - value).max()) <= _SETTLED * scale:
                 break
+            yield step.nnz * model.n_actions
         short = max(0.0, float((backup(value) - value).max()))
     except StoppedEarlyError:  # a sweep raises no value but by rounding, as the one before
         pass
     value += (short + 1e-15 * scale) * np.asarray(belief @ model.slack)[:, None]
-    best = best_usable(mass[:, None] * value[row], outcomes.usable)
+    best = best_usable(mass[:, None] * value[row], None if model.legal.all() else outcomes.usable)
     return _backed(model, outcomes, best), OutcomeBeliefs(belief, np.where(legal, value, -np.inf), row, outcomes)
 
 
@@ -464,37 +418,34 @@ def _beliefs(outcomes: Outcomes, stop: Stop) -> tuple[sparse.csr_array, Floats, 
 
 
 def _step(
-    model: SolverModel, outcomes: Outcomes, belief: sparse.csr_array, mass: Floats, row: Ints, stop: Stop
-) -> tuple[sparse.csr_array, Ints, Bools]:
-    """Return ``[M, B]``, ``beta(s) Pr(o | s, a)`` at ``beta(s, a, o)`` for each belief, action and observation.
+    model: SolverModel, outcomes: Outcomes, belief: sparse.csr_array, mass: Floats, row: Ints, a: int, stop: Stop
+) -> tuple[sparse.csr_array, Ints, Bools | None]:
+    """Return ``[M, B]``, ``beta(s) Pr(o | s, a)`` at ``beta(s, a, o)`` for each belief and observation after an action.
 
     Returns:
-        The matrix; ``[M]``, the belief and action of each row; ``[M, A]``, the actions that are legal after it.
+        The matrix; ``[M]``, the belief and action of each row; ``[M, A]``, the actions that are legal after it, or
+        ``None`` for all.
     """
-    action, state = np.divmod(outcomes.row, model.size)
+    here = slice(*np.searchsorted(outcomes.row, [a * model.size, (a + 1) * model.size]))
+    state, observation, then = outcomes.row[here] % model.size, outcomes.observation[here], row[here]
+    spread = sparse.csr_array((mass[here], (state, np.arange(len(then)))), shape=(model.size, len(then)))
+    n_terms = np.append(0, np.cumsum(np.diff(spread.indptr)[belief.indices]))[belief.indptr]
     parts, owners, usable = [], [], []
-    for a in range(model.n_actions):
-        here = slice(*np.searchsorted(action, [a, a + 1]))
-        observation, then, barred = outcomes.observation[here], row[here], ~outcomes.usable[here]
-        n_here = len(then)
-        spread = sparse.csr_array((mass[here], (state[here], np.arange(n_here))), shape=(model.size, n_here))
-        n_terms = np.append(0, np.cumsum(np.diff(spread.indptr)[belief.indices]))[belief.indptr]
-        first = 0
-        while first < belief.shape[0]:
-            look(stop)
-            last = max(first + 1, int(np.searchsorted(n_terms, n_terms[first] + _TERMS_AT_ONCE)))
-            terms = sparse.coo_array(belief[first:last] @ spread)
-            key = terms.coords[0].astype(np.int64) * model.n_observations + observation[terms.coords[1]]
-            present, place = np.unique(key, return_inverse=True)
-            place = place.ravel()
-            shape = (len(present), belief.shape[0])
-            parts.append(sparse.csr_array((terms.data, (place, then[terms.coords[1]])), shape=shape))
-            owners.append((present // model.n_observations + first) * model.n_actions + a)
-            if model.legal.all():
-                usable.append(np.ones((len(present), model.n_actions), dtype=bool))
-            else:
-                shape = (len(present), len(place))
-                members = sparse.csr_array((np.ones(len(place)), (place, np.arange(len(place)))), shape=shape)
-                usable.append(np.asarray(members @ barred[terms.coords[1]].astype(np.float64)) == 0)
-            first = last
-    return sparse.csr_array(sparse.vstack(parts)), np.concatenate(owners), np.concatenate(usable)
+    first = 0
+    while first < belief.shape[0]:
+        look(stop)
+        last = max(first + 1, int(np.searchsorted(n_terms, n_terms[first] + _TERMS_AT_ONCE)))
+        terms = sparse.coo_array(belief[first:last] @ spread)
+        key = terms.coords[0].astype(np.int64) * model.n_observations + observation[terms.coords[1]]
+        present, place = np.unique(key, return_inverse=True)
+        place = place.ravel()
+        shape = (len(present), belief.shape[0])
+        parts.append(sparse.csr_array((terms.data, (place, then[terms.coords[1]])), shape=shape))
+        owners.append((present // model.n_observations + first) * model.n_actions + a)
+        if not model.legal.all():
+            barred = (~outcomes.usable[here])[terms.coords[1]].astype(np.float64)
+            shape = (len(present), len(place))
+            members = sparse.csr_array((np.ones(len(place)), (place, np.arange(len(place)))), shape=shape)
+            usable.append(np.asarray(members @ barred) == 0)
+        first = last
+    return sparse.csr_array(sparse.vstack(parts)), np.concatenate(owners), np.concatenate(usable) if usable else None

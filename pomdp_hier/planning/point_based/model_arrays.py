@@ -372,15 +372,15 @@ def outcomes_of(model: SolverModel) -> Outcomes:
     return Outcomes(matrix, row, observation, usable)
 
 
-def best_usable(values: Floats, usable: Bools, otherwise: float = 0.0) -> Floats:
+def best_usable(values: Floats, usable: Bools | None, otherwise: float = 0.0) -> Floats:
     """Return the row maxima ``[M]`` over usable entries, or ``otherwise`` where none is.
 
     Args:
         values: ``[M, K]``.
-        usable: ``[M, K]``.
+        usable: ``[M, K]``; ``None`` if all are.
         otherwise: The value of a row without a usable entry.
     """
     best: Floats = np.full(len(values), -np.inf)
     for k in range(values.shape[1]):  # numpy's maximum along a short axis takes three times as long
-        np.maximum(best, values[:, k], out=best, where=usable[:, k])
+        np.maximum(best, values[:, k], out=best, where=True if usable is None else usable[:, k])
     return np.where(best == -np.inf, otherwise, best)

@@ -4,11 +4,12 @@ A trial starts at the root. At a belief it takes the action of the greatest uppe
 greatest weighted excess gap ``Pr(o | b, a) (U(tau) - L(tau) - eps / gamma^t)``. It ends where the gap is at most ``eps
 / gamma^t``. An action's upper value is updated only while it is the greatest; the initial one is that of TIB.
 
-A vector has the value of its successors at the time of its backup, which age. So from time to time the controller that
+A vector has the value of its successors at the time of its backup, which age. So from time to time the lower bound is
+backed up at all beliefs of earlier trials whose value no other of these backups has raised; and the controller that
 continues with the best current vectors is evaluated, by a linear system, and its vectors are added.
 
-Sources: Smith and Simmons (2005), HSVI2; Kurniawati, Hsu and Lee (2008), SARSOP; Ji et al. (2007),
-point-based policy iteration.
+Sources: Smith and Simmons (2005), HSVI2; Kurniawati, Hsu and Lee (2008), SARSOP; Spaan and Vlassis (2005), Perseus; Ji
+et al. (2007), point-based policy iteration.
 """
 
 import copy
@@ -17,7 +18,8 @@ import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import PlanningError
-from pomdp_hier.planning.point_based.initial_bounds import InitialBounds, blind_plans, blind_stage, informed_stage
+from pomdp_hier.planning.point_based.blind_policies import blind_plans, blind_stage
+from pomdp_hier.planning.point_based.initial_bounds import InitialBounds, informed_stage
 from pomdp_hier.planning.point_based.linear_systems import Stop, StoppedEarlyError, controller_values, never
 from pomdp_hier.planning.point_based.model_arrays import Outcomes, SolverModel
 from pomdp_hier.planning.point_based.stage import Children, HasKernels, Kernels, Stage
@@ -115,8 +117,14 @@ def _cover_infinite(stage: Stage, support: Support) -> None:
 _TARGETS = (0.5, 0.9)
 """The share of the root's gap at which a trial ends, in turns: small for the lower bound, large for the upper."""
 
+_FIRST, _GROWTH = 32, 1.15  # the beliefs of trials before a pass over them, and their growth until the next
+_PATIENCE = 1.5  # how much later the next pass is after one of little gain
+_RAISED, _CLOSED = 1e-6, 1e-4  # relative to the values: a rise that spares a backup, a gap that is not worth one
+
 _WORK_PER_BELIEF = 10_000
 """Products that an evaluation may take per belief added since the last one: about a tenth of the time."""
+
+_PRODUCTS_PER_BELIEF = 10 * _WORK_PER_BELIEF
 
 _LEAST_SHARE = 1e-300
 """The least share of a state in the uniform belief: a division by the sum must not round to 0."""
@@ -155,6 +163,7 @@ class Search(HasKernels):
         self.backups = self.trials = self._idle = self._changes = 0
         self._evaluated_at = self._failures = self._work = self._made_then = 0
         self._n_products = 50  # at first, a guess
+        self._growth, self._passed, self._passed_at = _GROWTH, _FIRST, (0, -np.inf)
         self.mass = float(start.sum())
         index = np.flatnonzero(start)
         offsets = np.array([0, len(index)])
@@ -187,6 +196,7 @@ class Search(HasKernels):
         root, stage = np.array([self.root]), self.stages[-1]
         stage.open(self.root)
         self._raise_lower(stage, root)
+        self._passed_at = self.backups, self.bounds[0]
 
     def trial(self, deepest: int = 10_000) -> None:
         """Search down from the root once, and back up the beliefs on the path.
@@ -223,6 +233,8 @@ class Search(HasKernels):
             self._look()
             self._back_up(stage, node)
         self.trials += 1
+        if self.horizon is None and len(self.stages[-1].q_upper) > self._growth * self._passed:
+            self._pass()
         if self.horizon is None:  # less often after failures
             self._evaluate_if_due((self.stages[-1].pool.count - self._evaluated_at) >> self._failures)
         for stage in self.stages:
@@ -240,6 +252,15 @@ class Search(HasKernels):
     def n_bytes(self) -> int:
         """The approximate memory of the search."""
         return sum(stage.n_bytes for stage in self.stages)
+
+    @property
+    def work(self) -> int:
+        """The products that the search has taken, by a rough estimate from its beliefs and backups."""
+        return _PRODUCTS_PER_BELIEF * (self.stages[-1].pool.count + 2 * self.backups)
+
+    def tighten(self, initial: InitialBounds) -> None:
+        """Take a tighter initial upper bound of an infinite horizon; what the search has found is kept."""
+        self.stages[-1].tighten(initial.informed, initial.rests_on)
 
     # --- the controller below ------------------------------------------------------------------------------------
 
@@ -353,11 +374,36 @@ class Search(HasKernels):
                     cover(stage, stage.pool.row(node)[0])
                     stage.refresh_lower(np.array([node]))
 
+    def _pass(self) -> None:
+        """Back up the lower bound at the beliefs of all trials, unless another backup has raised it there.
+
+        The passes are rarer while they raise the root's lower bound by less per backup than the trials before.
+        """
+        stage = self.stages[-1]
+        pool, backups, lower = stage.pool, self.backups, self.bounds[0]
+        of_trials = (lower - self._passed_at[1]) / max(1, backups - self._passed_at[0])
+        nodes = np.fromiter(stage.q_upper, dtype=np.int64, count=len(stage.q_upper))[::-1]
+        stage.refresh_lower(nodes)
+        before = pool.lower[nodes]
+        for node, value in zip(nodes.tolist(), before.tolist(), strict=True):
+            self._look()
+            self._raise_lower(stage, np.array([node]))
+            if pool.lower[node] <= value + _RAISED * stage.scale and pool.upper[node] - value > _CLOSED * stage.scale:
+                self._back_up_lower(stage, node)
+        stage.refresh_lower(np.array([self.root]))
+        of_pass = (self.bounds[0] - lower) / max(1, self.backups - backups)
+        self._growth = _GROWTH if of_pass >= of_trials else self._growth * _PATIENCE
+        self._passed, self._passed_at = len(nodes), (self.backups, self.bounds[0])
+
     def _back_up(self, stage: Stage, node: int) -> None:
         """Back up both bounds at a belief."""
-        pool = stage.pool
         self._improve(stage, node)
         self._raise_lower(stage, np.array([node]))
+        self._back_up_lower(stage, node)
+
+    def _back_up_lower(self, stage: Stage, node: int) -> None:
+        """Back up the lower bound at a belief by the actions that have been looked at."""
+        pool = stage.pool
         self.backups += 1
         best, value = -1, -np.inf
         for action, children in stage.children[node].items():

@@ -24,7 +24,7 @@ from pomdp_hier.planning.float_range import horizon_sum, require_float_range
 from pomdp_hier.planning.point_based import on_numpy
 from pomdp_hier.planning.point_based.initial_bounds import InitialBounds, initial_bounds
 from pomdp_hier.planning.point_based.linear_systems import StoppedEarlyError, never
-from pomdp_hier.planning.point_based.model_arrays import Outcomes, SolverModel, outcomes_of, solver_model
+from pomdp_hier.planning.point_based.model_arrays import SolverModel, outcomes_of, solver_model
 from pomdp_hier.planning.point_based.saved_search import SavedSearch, open_search, settings_of
 from pomdp_hier.planning.point_based.search import Search, finite_stages, infinite_stage
 from pomdp_hier.planning.point_based.solution import Progress, Solution
@@ -38,6 +38,7 @@ _UNREACHABLE = 1e-9  # relative gap at which to stop where floats cannot represe
 _SECONDS = 4e-4  # CPU seconds of a search with numpy, per outcome (entry of T times Z)
 _MORE = 0.05  # of the time limit, which the last evaluation of the controller may take more
 _MORE_SECONDS = 0.1
+_LONG_STEP = 20_000_000  # products of a step of TIB, about a tenth of a second
 _NUMBA_FILE = Path(__file__).with_name("on_numba.py")
 COMPILATION = {  # CPU seconds, of the loops in `on_numba`
     **{"expand": 2.7, "expectations": 0.4, "greatest": 0.4},
@@ -127,11 +128,18 @@ def solve(
     if resume is not None:
         _check_resumed(resume, settings)
     limits = _Limits(precision, time_limit, memory_limit, max_trials, began)
-    # Points of a checkpoint may rest on the first bounds: these are not cut off then.
-    first = replace(limits, time_limit=None) if _is_file(checkpoint) else limits
+    # Points of a checkpoint may rest on the first bounds: these are complete then, and not cut off.
+    saved_before = _is_file(checkpoint)
+    first = replace(limits, time_limit=None) if saved_before else limits
+    history: list[Progress] = []
+    closer: Iterator[InitialBounds] = iter(())
+    initial = None
     with limits.interruptible():
         outcomes = outcomes_of(model)
-        history, initial = _begin(model, outcomes, weights, first) if horizon is None else ([], None)
+        if horizon is None:
+            closer = initial_bounds(model, outcomes, first.stop, first.most_bytes)
+            longest = math.inf if saved_before else _LONG_STEP
+            initial = _begin(closer, longest, model, weights, limits, history)
     try:
         kernels = _kernels(engine, model, limits)
     except KeyboardInterrupt:  # numba was being loaded, or compiled
@@ -149,9 +157,10 @@ def solve(
         search = Search(model, kernels, weights, stages, limits.most_bytes, limits.stop)
         if resume is not None:
             search = resume.search.continued(search)
+            closer = iter(()) if search.stages[-1].rests_on is not None else closer
         saved = None if file is None else SavedSearch(file, search, settings)
         try:
-            status = _run(search, limits, history, bar, saved)
+            status = _run(search, closer, limits, history, bar, saved)
         finally:
             search.stop = never
             if saved is not None and (search.trials or not saved.restored):
@@ -309,23 +318,39 @@ class _Limits:
 
 
 def _begin(
-    model: SolverModel, outcomes: Outcomes, weights: Floats, limits: _Limits
-) -> tuple[list[Progress], InitialBounds]:
-    """Return the history of the initial bounds, and the last ones."""
-    history: list[Progress] = []
-    for initial in initial_bounds(model, outcomes, limits.stop, limits.most_bytes):
+    closer: Iterator[InitialBounds],
+    longest: float,
+    model: SolverModel,
+    weights: Floats,
+    limits: _Limits,
+    history: list[Progress],
+) -> InitialBounds:
+    """Add the initial bounds to the history, up to a step of TIB longer than that, and return the last ones."""
+    for initial in closer:
         lower, upper = initial.at(weights, model.slack)
         if history:  # a bound that only rounding made worse
             lower, upper = max(lower, history[-1].lower), min(upper, history[-1].upper)
-        if lower > -np.inf:
+        if lower > -np.inf and (not history or (history[-1].lower, history[-1].upper) != (lower, upper)):
             history.append(Progress(limits.seconds, 0, lower, upper, initial.n_bytes))
-    return history, initial
+        if initial.work > longest:
+            break
+    return initial
 
 
-def _run(search: Search, limits: _Limits, history: list[Progress], bar: Any, saved: SavedSearch | None = None) -> str:
-    """Search until a limit is reached, and return its code; add the bounds to the history."""
+def _run(
+    search: Search,
+    closer: Iterator[InitialBounds],
+    limits: _Limits,
+    history: list[Progress],
+    bar: Any,
+    saved: SavedSearch | None = None,
+) -> str:
+    """Search until a limit is reached, and return its code; add the bounds to the history.
+
+    While TIB is being computed, its steps and the trials take turns.
+    """
     search.begin()
-    status = None
+    status, work = None, 0
     while True:
         lower, upper = search.bounds
         if not history or (history[-1].lower, history[-1].upper) != (lower, upper):
@@ -333,6 +358,15 @@ def _run(search: Search, limits: _Limits, history: list[Progress], bar: Any, sav
         if status is not None:
             return status
         status = limits.reached(search)
+        if status not in ("converged", "memory") and (status is not None or work <= search.work):
+            initial = next(closer, None)
+            if initial is not None:
+                if initial.work:
+                    work += initial.work
+                else:
+                    search.tighten(initial)
+                status = None
+                continue
         if status is None:
             with suppress(StoppedEarlyError):
                 search.trial()

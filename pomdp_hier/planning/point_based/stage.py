@@ -331,6 +331,28 @@ class Stage(HasKernels):
         points.node[row], points.number[row] = node, self.n_points_ever
         self.n_points_ever += 1
 
+    def tighten(self, informed: Floats, rests_on: OutcomeBeliefs | None) -> None:
+        """Replace the initial upper bound ``[A, n]`` by a tighter one; what was found by the one before is kept."""
+        pool = self.pool
+        self.informed, self.rests_on = np.ascontiguousarray(informed), rests_on
+        most = np.where(self.model.legal.any(axis=0), informed.max(axis=0, initial=-np.inf), 0.0)
+        self.first_corner = np.minimum(self.first_corner, most)
+        closer = most < self.corner
+        self.corner = np.minimum(self.corner, most)
+        for s in np.flatnonzero(closer).tolist():
+            self.corner_node.pop(s, None)
+        upper, source = pool.upper[: pool.count].copy(), pool.source[: pool.count]
+        self.kernels.greatest(0, pool.count, pool.csr, pool.upper, self.informed)
+        pool.upper[: pool.count] = np.minimum(upper, pool.upper[: pool.count])
+        source[pool.upper[: pool.count] < upper] = -2
+        for node, q in self.q_upper.items():
+            index, weight = pool.row(node)
+            values = np.where(np.isfinite(q), self.kernels.expectations(index, weight, self.informed), -np.inf)
+            reasons = zip(self.reasons[node], (values < q).tolist(), strict=True)
+            self.reasons[node] = tuple(None if lower else reason for reason, lower in reasons)
+            q[:] = np.minimum(q, values)
+        self._new_gaps()
+
     def forget_points(self) -> None:
         """Remove all points, and all upper bounds that rest on them."""
         pool = self.pool

@@ -11,7 +11,8 @@ from benchmarks.first_bounds import check, random_model, rock_sample_arrays
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.planning import solve, value_bound, verify
 from pomdp_hier.planning.point_based import initial_bounds as bounds
-from pomdp_hier.planning.point_based import linear_systems, model_arrays
+from pomdp_hier.planning.point_based import linear_systems, model_arrays, search
+from pomdp_hier.planning.point_based.blind_policies import blind_stage
 from pomdp_hier.planning.point_based.model_arrays import outcomes_of, solver_model
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.problems import cheese_maze, rock_sample, tiger
@@ -80,7 +81,7 @@ def test_bounds_that_are_left_early_hold(kind, monkeypatch):
         scale = 1e-7 * (1 + np.abs(last.informed[model.legal]).max(initial=0.0)) * float(model.slack.max())
         for n in (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89):
             for left in bounds.initial_bounds(model, outcomes, stop_after(n)):
-                ahead = bounds.blind_stage(model, left.plans, left.blind)
+                ahead = blind_stage(model, left.plans, left.blind)
                 finite = np.isfinite(left.blind)
                 assert (finite == np.isfinite(last.blind)).all()
                 assert (left.blind[finite] <= ahead[finite] + scale).all()
@@ -129,7 +130,7 @@ def test_blind_and_fib_come_first_in_the_history():
     assert solution.history[2].upper == pytest.approx(tib)
 
 
-@pytest.mark.parametrize("step", ["mdp_bound", "informed_bound", "tighter_informed_bound", "blind_values"])
+@pytest.mark.parametrize("step", ["mdp_bound", "informed_bound", "tighter_steps", "blind_values"])
 def test_ctrl_c_leaves_what_is_being_computed(step, monkeypatch):
     usual = getattr(bounds, step)
 
@@ -194,3 +195,52 @@ def test_large_models_have_bounds_when_the_limit_is_reached():
         solution = solve(problem, time_limit=1)
         assert solution.status == "time"
         assert solution.upper - solution.lower < 60
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_passes_over_the_beliefs_of_trials_raise_the_lower_bound_within_its_certificate(kind, monkeypatch):
+    problem, lower = small_problem(4, kind=kind, discount=0.95), []
+    for first in (10**9, 0):
+        monkeypatch.setattr(search, "_FIRST", first)
+        solution = solve(problem, precision=0, max_trials=3, engine="numpy")
+        proved = verify(solution.certificate(), problem)
+        assert float(proved.lower) <= solution.lower <= solution.upper + 1e-9
+        assert solution.upper <= float(proved.upper)
+        lower.append((solution.lower, solution.search.backups))
+    assert lower[1][0] >= lower[0][0] - 1e-9
+
+
+def test_a_pass_raises_the_lower_bound_where_trials_have_been(monkeypatch):
+    monkeypatch.setattr(search, "_FIRST", 10**9)
+    solution = solve(random_model(14, 3, 3, 4), max_trials=4, engine="numpy")
+    found, (lower, upper) = solution.search, solution.search.bounds
+    n_backups = found.backups
+    found._pass()
+    assert n_backups < found.backups <= n_backups + len(found.stages[-1].q_upper)
+    assert lower < found.bounds[0] <= upper == found.bounds[1]
+    assert found._growth in (search._GROWTH, search._GROWTH * search._PATIENCE)
+
+
+@pytest.mark.parametrize("terminal", [None, [0]])
+def test_trials_and_steps_of_tib_take_turns(terminal, monkeypatch):
+    monkeypatch.setattr("pomdp_hier.planning.point_based.solve._LONG_STEP", 0)
+    monkeypatch.setattr(search, "_PRODUCTS_PER_BELIEF", 200)
+    problem, usual, taken = random_model(12, 3, 3, 4, terminal=terminal), Search.tighten, []
+
+    def tighten(found, initial):
+        taken.append(found.trials)
+        before = found.bounds[1]
+        usual(found, initial)
+        index, weight = found.stages[-1].pool.row(found.root)
+        informed = found.stages[-1].informed[:, index] @ weight
+        assert found.bounds[1] <= min(before, informed.max()) + 1e-9
+
+    monkeypatch.setattr(Search, "tighten", tighten)
+    solution = solve(problem, precision=0, max_trials=6, engine="numpy")
+    assert [trials > 0 for trials in taken] == [True]
+    assert solution.search.stages[-1].rests_on is not None
+    proved = verify(solution.certificate(), problem)
+    assert solution.upper == pytest.approx(float(proved.upper), abs=1e-6)
+    assert float(proved.lower) <= solution.lower <= solution.upper <= float(proved.upper)
+    at_once = solve(problem, max_trials=0, engine="numpy")
+    assert solution.upper <= at_once.upper + 1e-9

@@ -7,7 +7,7 @@ import pytest
 
 from pomdp_hier import POMDP
 from pomdp_hier.planning import solve, verify
-from pomdp_hier.planning.bounds import blind_plans
+from pomdp_hier.planning.point_based.blind_policies import blind_plans
 from pomdp_hier.planning.point_based.model_arrays import outcomes_of, solver_model
 from pomdp_hier.problems import rock_sample, tiger
 from tests.small_problems import KINDS, small_problem
