@@ -92,7 +92,7 @@ class ArrayTransition(TransitionModel):
     """``T[a, s, s']`` as a model over names; the matrices are ``[S, S']``, sparse or of objects."""
 
     def __init__(self, matrices: Sequence[Any], states: Sequence[Any], actions: Sequence[Any]) -> None:
-        self._rows = Kept(self._row)
+        self.rows = Kept(self._row)
         self.matrices = tuple(matrices)
         self.spaces = (tuple(states), tuple(actions))
         self._states = tuple(states)
@@ -100,7 +100,7 @@ class ArrayTransition(TransitionModel):
         self._action_index = Positions("action", actions)
 
     def distribution(self, state: Any, action: Any) -> Mapping[Any, Number]:
-        return self._rows[state, action]
+        return self.rows[state, action]
 
     def _row(self, state: Any, action: Any) -> dict[Any, Number]:
         return _row(self.matrices[self._action_index[action]], self._state_index[state], self._states)
@@ -118,7 +118,7 @@ class ArrayObservation(ObservationModel):
         actions: Sequence[Any],
         observations: Sequence[Any],
     ) -> None:
-        self._rows = Kept(self._row)
+        self.rows = Kept(self._row)
         self.matrices = tuple(matrices)
         self.spaces = (tuple(states), tuple(actions), tuple(observations))
         self._observations = tuple(observations)
@@ -126,7 +126,7 @@ class ArrayObservation(ObservationModel):
         self._action_index = Positions("action", actions)
 
     def distribution(self, next_state: Any, action: Any, state: Any = None) -> Mapping[Any, Number]:
-        return self._rows[next_state, action]
+        return self.rows[next_state, action]
 
     def _row(self, next_state: Any, action: Any) -> dict[Any, Number]:
         return _row(self.matrices[self._action_index[action]], self._state_index[next_state], self._observations)

@@ -5,7 +5,7 @@ from typing import Any
 
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ImpossibleObservationError
-from pomdp_hier.pomdp.belief import Belief
+from pomdp_hier.pomdp.belief import Belief, belief_of_own
 from pomdp_hier.pomdp.core import CorePOMDP
 from pomdp_hier.pomdp.numeric import Number, total
 from pomdp_hier.pomdp.spaces import require_observation
@@ -30,8 +30,9 @@ def bayes_posterior(
     problem: CorePOMDP, belief: Belief, action: Any, observation: Any, simplify: Simplify | None = None
 ) -> Belief:
     """Return the posterior by Bayes' rule after the action and the observation."""
-    row = joint_row(problem, belief, action, observation)
-    normaliser = evidence_of(row, simplify)
+    require_observation(observation)
+    row = problem.numerators(belief, action, observation)
+    normaliser = total(row.values()) if simplify is None else evidence_of(row, simplify)
     if normaliser == 0:
         raise impossible_observation(
             belief,
@@ -52,10 +53,10 @@ def posterior_branches(
             yield observation, normaliser, _divided(row, normaliser, simplify)
 
 
-def _divided(row: Mapping[Any, Number], normaliser: Number, simplify: Simplify | None) -> Belief:
-    """Return the row divided by the evidence; integers stay exact where it is 1."""
+def _divided(row: dict[Any, Number], normaliser: Number, simplify: Simplify | None) -> Belief:
+    """Return the row, which nobody else holds, divided by the evidence; integers stay exact where it is 1."""
     if simplify is None:
-        return Belief(row if normaliser == 1 else {state: p / normaliser for state, p in row.items()})
+        return belief_of_own(row if normaliser == 1 else {state: p / normaliser for state, p in row.items()})
     return Belief({state: simplify(p / normaliser) for state, p in row.items()})
 
 

@@ -66,7 +66,7 @@ class Belief(pomdp_py.GenerativeDistribution):
         if type(probabilities) is dict:
             known = _positive_floats(probabilities, tolerance)
             if known is not None:
-                self._probabilities: dict[Any, Number] = known
+                self._probabilities: dict[Any, Number] = known.copy() if known is probabilities else known
                 return
         pairs = _nonnegative(probabilities, "probability", "in [0, 1]")
         weight_sum = total(pairs.values())
@@ -262,6 +262,17 @@ def _restore(pairs: tuple[tuple[Any, Number], ...]) -> Belief:
     return belief
 
 
+def belief_of_own(probabilities: dict[Any, Number]) -> Belief:
+    """Return ``Belief(probabilities)``, with its checks, of a dict that nobody else holds: it is not copied."""
+    known = _positive_floats(probabilities, MASS_TOLERANCE)
+    if known is None:
+        return Belief(probabilities)
+    belief = Belief.__new__(Belief)
+    belief._probabilities = known
+    belief._hash = None
+    return belief
+
+
 def as_belief(belief: Any, tolerance: float = MASS_TOLERANCE) -> Belief:
     """Return the belief that a `Belief` or a mapping from state to probability stands for.
 
@@ -288,7 +299,7 @@ def _positive_floats(probabilities: dict[Any, Any], tolerance: float) -> dict[An
         return None
     least = min(values)
     if least > 0:
-        return probabilities.copy()
+        return probabilities
     return positive_part(probabilities) if least == 0 else None
 
 

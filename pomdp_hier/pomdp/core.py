@@ -11,7 +11,7 @@ from pomdp_hier._progress import slow_work
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
-from pomdp_hier.pomdp.models import Kept, as_observation, as_reward, as_transition
+from pomdp_hier.pomdp.models import Kept, as_observation, as_reward, as_transition, rows_of
 from pomdp_hier.pomdp.numeric import Number, is_finite, is_number, is_symbolic, is_text, mean, total, unquoted
 from pomdp_hier.pomdp.signatures import Signature, bind, require_pickled
 from pomdp_hier.pomdp.spaces import distinct, listed_values, require_action
@@ -46,8 +46,7 @@ class CorePOMDP:
         self.observation = as_observation(observation)
         self.reward_model = as_reward(reward)
         check_flag("keep_rows", keep_rows)
-        self._next: Callable[..., Mapping[Any, Number]] = self.transition.distribution
-        self._seen: Callable[..., Mapping[Any, Number]] = self.observation.distribution
+        self._next, self._seen = rows_of(self.transition), rows_of(self.observation)
         if keep_rows:
             self._next, self._seen = Kept(self._next), Kept(self._seen)
         if not (is_real(tolerance) and 0 <= tolerance < 1):
@@ -434,11 +433,12 @@ class CorePOMDP:
         """Return ``{s': sum_s b(s) T(s, a, s')}`` for weights of states."""
         if weights:
             self.require_action(action)
-        ends, distribution = self._is_terminal, self._next
+        ends, rows = self._is_terminal, self._next
+        kept = rows if isinstance(rows, Kept) else None  # its rows need no call
         reached: dict[Any, Number] = {}
         for state, weight in weights.items():
             over = ends(state) is not False and self.is_terminal(state)  # almost always False itself
-            row = {state: 1} if over else distribution(state, action)
+            row = {state: 1} if over else rows(state, action) if kept is None else kept[state, action]
             for next_state, probability in row.items():
                 if probability != 0:
                     reached[next_state] = reached.get(next_state, 0) + weight * probability
@@ -454,9 +454,11 @@ class CorePOMDP:
                 if likelihood != 0:
                     row[next_state] = row.get(next_state, 0) + flow * likelihood
             return row
-        distribution = self._seen
+        rows = self._seen
+        kept = rows if isinstance(rows, Kept) else None
         for next_state, flow in self._reached(belief, action).items():
-            likelihood = distribution(next_state, action).get(observation, 0)
+            seen = rows(next_state, action) if kept is None else kept[next_state, action]
+            likelihood = seen.get(observation, 0)
             if likelihood != 0:
                 row[next_state] = flow * likelihood
         return row

@@ -96,6 +96,12 @@ class Kept(dict[tuple[Any, ...], Row]):
         return Kept, (self._function,)
 
 
+def rows_of(model: Any) -> Callable[..., Mapping[Any, Number]]:
+    """Return the kept rows of a model of arrays, and the function ``distribution`` of any other."""
+    rows = getattr(model, "rows", None)
+    return rows if isinstance(rows, Kept) else model.distribution
+
+
 class TransitionModel(pomdp_py.TransitionModel):
     """``T(s, a, s')``, the probability of the next state given state and action.
 

@@ -104,14 +104,14 @@ def test_rows_are_limited_and_not_pickled(monkeypatch):
     problem = random_arrays(np.random.default_rng(1), 6, 2, 3).problem()
     monkeypatch.setattr(models, "_MOST_KEPT", 12)
     rows = {(s, a): dict(problem.successors(s, a)) for a in range(2) for s in range(6)}
-    held = problem.transition._rows
+    held = problem.transition.rows
     assert 0 < sum(len(row) + 1 for row in held.values()) <= 12
     assert all(problem.successors(s, a) == row for (s, a), row in rows.items())
     size = len(pickle.dumps(problem))
     fresh = random_arrays(np.random.default_rng(1), 6, 2, 3).problem()
     assert size == len(pickle.dumps(fresh))
     copied = pickle.loads(pickle.dumps(problem))
-    assert len(copied.transition._rows) == 0
+    assert len(copied.transition.rows) == 0
     assert copied.successors(1, 1) == problem.successors(1, 1)
 
 

@@ -328,8 +328,10 @@ def _restore_points(search: Search, stage: Stage, arrays: dict[str, Any]) -> Non
     nodes = _admitted(stage, *(arrays[name] for name in _POINTS[:3]))
     values = arrays["point_values"]
     _require(values.dtype.kind == "f" and len(values) == len(nodes), "values of points")
-    _require(bool(np.isfinite(values).all()) and len(set(nodes.tolist())) == len(nodes), "values of points")
-    claimed = dict(zip(nodes.tolist(), values.tolist(), strict=True))
+    _require(bool(np.isfinite(values).all()), "values of points")
+    claimed: dict[int, float] = {}
+    for node, value in zip(nodes.tolist(), values.tolist(), strict=True):  # the start may have been met again
+        claimed[node] = min(value, claimed.get(node, value))
     slack = _SLACK * stage.scale
     while True:
         for node, value in claimed.items():

@@ -117,18 +117,17 @@ def _cover_infinite(stage: Stage, support: Support) -> None:
 _TARGETS = (0.5, 0.9)
 """The share of the root's gap at which a trial ends, in turns: small for the lower bound, large for the upper."""
 
-_FIRST, _GROWTH = 32, 1.15  # the beliefs of trials before a pass over them, and their growth until the next
+_FIRST, _GROWTH = 2, 1.15  # the trials before a pass over their beliefs, and their growth until the next
 _PATIENCE = 1.5  # how much later the next pass is after one of little gain
-_RAISED, _CLOSED = 1e-6, 1e-4  # relative to the values: a rise that spares a backup, a gap that is not worth one
+# relative to the values: a rise that spares a backup, a gap that is not worth one, a gain per backup by rounding
+_RAISED, _CLOSED, _NONE = 1e-6, 1e-4, 1e-9
 
 _WORK_PER_BELIEF = 10_000
 """Products that an evaluation may take per belief added since the last one: about a tenth of the time."""
 
 _PRODUCTS_PER_BELIEF = 10 * _WORK_PER_BELIEF
 
-_LEAST_SHARE = 1e-300
-"""The least share of a state in the uniform belief: a division by the sum must not round to 0."""
-
+_LEAST_SHARE = 1e-300  # of a state in the uniform belief: a division by the sum must not round to 0
 _BYTES_PER_ENTRY = 80
 """Bytes that an evaluation takes per entry of its matrix, during its construction."""
 
@@ -162,8 +161,8 @@ class Search(HasKernels):
         self.horizon = None if stages[-1].next is stages[-1] else len(stages)
         self.backups = self.trials = self._idle = self._changes = 0
         self._evaluated_at = self._failures = self._work = self._made_then = 0
-        self._n_products = 50  # at first, a guess
-        self._growth, self._passed, self._passed_at = _GROWTH, _FIRST, (0, -np.inf)
+        self._n_products = 50  # a guess
+        self._growth, self._next_pass, self._passed_at = _GROWTH, float(_FIRST), (0, -np.inf)
         self.mass = float(start.sum())
         index = np.flatnonzero(start)
         offsets = np.array([0, len(index)])
@@ -181,7 +180,7 @@ class Search(HasKernels):
         search.kernels, search.most_bytes, search.stop = fresh.kernels, fresh.most_bytes, fresh.stop
         for stage in search.stages:
             stage.kernels = fresh.kernels
-        search.trials = search._idle = 0
+        search.trials, search._idle, search._next_pass = 0, 0, _FIRST
         return search
 
     @property
@@ -233,7 +232,7 @@ class Search(HasKernels):
             self._look()
             self._back_up(stage, node)
         self.trials += 1
-        if self.horizon is None and len(self.stages[-1].q_upper) > self._growth * self._passed:
+        if self.horizon is None and self.trials >= self._next_pass:
             self._pass()
         if self.horizon is None:  # less often after failures
             self._evaluate_if_due((self.stages[-1].pool.count - self._evaluated_at) >> self._failures)
@@ -377,12 +376,12 @@ class Search(HasKernels):
     def _pass(self) -> None:
         """Back up the lower bound at the beliefs of all trials, unless another backup has raised it there.
 
-        The passes are rarer while they raise the root's lower bound by less per backup than the trials before.
+        The passes are rarer while one raises the root's lower bound by less than half of the trials before, per backup.
         """
         stage = self.stages[-1]
         pool, backups, lower = stage.pool, self.backups, self.bounds[0]
         of_trials = (lower - self._passed_at[1]) / max(1, backups - self._passed_at[0])
-        nodes = np.fromiter(stage.q_upper, dtype=np.int64, count=len(stage.q_upper))[::-1]
+        nodes = np.array([*reversed(stage.q_upper)], dtype=np.int64)
         stage.refresh_lower(nodes)
         before = pool.lower[nodes]
         for node, value in zip(nodes.tolist(), before.tolist(), strict=True):
@@ -391,9 +390,9 @@ class Search(HasKernels):
             if pool.lower[node] <= value + _RAISED * stage.scale and pool.upper[node] - value > _CLOSED * stage.scale:
                 self._back_up_lower(stage, node)
         stage.refresh_lower(np.array([self.root]))
-        of_pass = (self.bounds[0] - lower) / max(1, self.backups - backups)
-        self._growth = _GROWTH if of_pass >= of_trials else self._growth * _PATIENCE
-        self._passed, self._passed_at = len(nodes), (self.backups, self.bounds[0])
+        gains = (self.bounds[0] - lower) / max(1, self.backups - backups) > max(of_trials / 2, _NONE * stage.scale)
+        self._growth = _GROWTH if gains else self._growth * _PATIENCE
+        self._next_pass, self._passed_at = self._growth * self.trials, (self.backups, self.bounds[0])
 
     def _back_up(self, stage: Stage, node: int) -> None:
         """Back up both bounds at a belief."""

@@ -325,7 +325,7 @@ def _begin(
     limits: _Limits,
     history: list[Progress],
 ) -> InitialBounds:
-    """Add the initial bounds to the history, up to a step of TIB longer than that, and return the last ones."""
+    """Add the initial bounds to the history, up to a longer step of TIB, and return the last ones."""
     for initial in closer:
         lower, upper = initial.at(weights, model.slack)
         if history:  # a bound that only rounding made worse

@@ -55,3 +55,14 @@ def test_the_loops_whose_compilation_is_counted_are_those_there_are():
     from pomdp_hier.planning.point_based import on_numba
 
     assert set(COMPILATION) == {name for name, value in vars(on_numba).items() if hasattr(value, "py_func")}
+
+
+def test_a_search_compiles_nothing_that_was_not_compiled_before_its_first_trial(monkeypatch):
+    from pomdp_hier.planning.point_based import on_numba, search
+
+    solve(tiger(), max_trials=0, engine="numba")  # compiles the loops on a tiny problem
+    compiled = {name: len(getattr(on_numba, name).signatures) for name in COMPILATION}
+    monkeypatch.setattr(search, "_FIRST", 0)
+    monkeypatch.setattr("pomdp_hier.planning.point_based.solve._LONG_STEP", 0)
+    solve(rock_sample(), max_trials=4, engine="numba")
+    assert {name: len(getattr(on_numba, name).signatures) for name in COMPILATION} == compiled

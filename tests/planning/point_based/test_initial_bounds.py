@@ -218,7 +218,7 @@ def test_a_pass_raises_the_lower_bound_where_trials_have_been(monkeypatch):
     found._pass()
     assert n_backups < found.backups <= n_backups + len(found.stages[-1].q_upper)
     assert lower < found.bounds[0] <= upper == found.bounds[1]
-    assert found._growth in (search._GROWTH, search._GROWTH * search._PATIENCE)
+    assert found._next_pass in (4 * search._GROWTH, 4 * search._GROWTH * search._PATIENCE)
 
 
 @pytest.mark.parametrize("terminal", [None, [0]])
