@@ -81,7 +81,8 @@ def improve(
     edits made. The edits of a fold are others, so that the t interval of the items is widened. Its squared standard
     error grows by ``d ** 2 / 3``, where d is how much more the edits made gain than those of the folds. d is measured
     on the items that no edit moves by itself. They helped to choose the edits, so that the true difference is between 0
-    and d.
+    and d. The interval is for a tree of about the present size. Merged lists grow with the tree: under the search
+    length, merges gain less once a small tree has grown.
 
     HQS does not charge for breadth: a tree with fewer levels and longer lists can score higher without being easier to
     use. The expected search length with a label cost charges for reading. Kinds that remove levels are tried only on
