@@ -92,7 +92,7 @@ def improve(
         X: The features, as for `evaluate`. Similarities of pairs alone give no odds, so that no item moves.
         hierarchy: The tree.
         objective: The score to raise: ``"search_length"``, that of `expected_search_length`, or ``"hqs"``. On items
-            that did not choose them, edits for the first raise both scores, those for HQS often HQS alone.
+            that did not choose them, edits for the first mostly raise both, those for HQS often HQS alone.
         label_cost: The cost of reading a label for the search length, in items looked at; 1 by default.
         kinds: The kinds of edits to try: ``"move"`` an item or a cluster, ``"merge"`` siblings, ``"split"`` a list of
             items. Some kinds remove levels: ``"remove"`` a node, ``"remove-level"``, ``"collapse"`` a cluster to a list
