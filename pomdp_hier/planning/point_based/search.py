@@ -4,9 +4,9 @@ A trial starts at the root. At a belief it takes the action of the greatest uppe
 greatest weighted excess gap ``Pr(o | b, a) (U(tau) - L(tau) - eps / gamma^t)``. It ends where the gap is at most ``eps
 / gamma^t``. An action's upper value is updated only while it is the greatest; the initial one is that of TIB.
 
-A vector has the value of its successors at the time of its backup, which age. So from time to time the lower bound is
-backed up at all beliefs of earlier trials whose value no other of these backups has raised; and the controller that
-continues with the best current vectors is evaluated, by a linear system, and its vectors are added.
+A vector has the value of its successors at the time of its backup, which age. At times the lower bound is
+backed up at the beliefs of all trials, except where another of these backups has raised it. The controller that
+continues with the best current vectors is evaluated by a linear system, and its vectors are added.
 
 Sources: Smith and Simmons (2005), HSVI2; Kurniawati, Hsu and Lee (2008), SARSOP; Spaan and Vlassis (2005), Perseus; Ji
 et al. (2007), point-based policy iteration.
