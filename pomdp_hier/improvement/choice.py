@@ -284,10 +284,19 @@ class Choice:
             weights = None if self._prepared.weights is None else self._prepared.weights[counts]
             level = max(2 * self._problem.confidence - 1, 0.5)  # its lower end is a bound at the confidence level
             one = Chosen(proposal, held_out=measured(rise[counts], level, weights))
-            if one.held_out.confirmed:
+            reason = "held-out" if not one.held_out.confirmed else "" if self._belongs(proposal, level) else "place"
+            if not reason:
                 self._apply(one, trial)
             elif proposal[:2] not in {known.proposal[:2] for known in self.apart}:
-                self.apart.append(replace(one, reason="held-out"))
+                self.apart.append(replace(one, reason=reason))
+
+    def _belongs(self, proposal: Proposal, level: float) -> bool:
+        """Return whether the items of a moved or merged cluster are more similar to those at its target."""
+        kind, (node, *_), source, target = proposal
+        if kind not in ("move", "merge"):
+            return True
+        more = self._editor.scored.closer(node, source, target)
+        return not len(more) or measured(more, level).confirmed
 
     # ---- the end
 

@@ -70,8 +70,11 @@ def improve(
     Items move by the odds of `find_misfiled`, the most probable target first. The list ends where its expected share of
     moves to a wrong place would exceed ``expected_wrong``. Then the items are divided into two halves. The tree of each
     half is searched for edits of clusters that raise its score. An edit is made if the lower confidence bound of its
-    gain on the other half lies above 0. If both halves found it, the bound is that of all items. No edit gains less
-    than 1e-6, and no node gets a new parent twice. Other edits are listed in ``apart``, with the reason.
+    gain on the other half lies above 0. If both halves found it, the bound is that of all items. A cluster is moved or
+    merged only if its items are more similar to the other items at the target than at the source. The lower confidence
+    bound of the mean difference must lie above 0. Without this, many clusters would go to short lists of
+    other subjects, where the score gains on held-out items too. No edit gains less than 1e-6, and no node gets a new
+    parent twice. Other edits are listed in ``apart``, with the reason.
 
     For the held-out gain, all of this is repeated without one fold of the items, and measured on that fold, for each
     fold. It is smaller than the gain on all items, because a moved item gains most by its own move. Folds are measured

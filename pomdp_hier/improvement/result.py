@@ -23,6 +23,7 @@ REASONS = {
     "features": "the features say next to nothing about the tree",
     "gain": f"the score gains less than {LEAST_GAIN:g}",
     "held-out": "not confirmed on held-out items",
+    "place": "its items are not more similar to those at the target",
 }
 """Why an edit is not sound."""
 BREADTH = "does not charge for breadth: fewer levels and longer lists can score higher and help nobody."

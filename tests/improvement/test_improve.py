@@ -45,6 +45,23 @@ def test_misplaced_items_go_home_by_their_odds():
     assert "2 items moved; expected share of moves to a wrong place" in better.summary()
 
 
+@pytest.mark.parametrize(("seed", "kind"), [(35, "move"), (32, "merge")])
+def test_a_cluster_that_is_not_more_similar_to_its_target_stays_though_held_out_items_gain(seed, kind):
+    rng = np.random.default_rng(seed)
+    sizes, group = rng.integers(2, 25, 8), np.array([0, 0, 0, 1, 1, 1, 2, 2])
+    shelf, n_items = np.repeat(np.arange(8), sizes), int(sizes.sum())
+    topics, subjects = rng.random((8, 12)) ** 4, rng.random((3, 12)) ** 4
+    X = np.abs(topics[shelf] + 0.7 * subjects[group[shelf]] + 0.25 * rng.standard_normal((n_items, 12)))
+    tree = Hierarchy(np.r_[n_items + shelf, n_items + 8 + group, [n_items + 11] * 3, -1], n_items)
+    found = improve(X, tree, delta=0.05, folds=0, kinds=("move", "merge"))
+    (apart,) = (edit for edit in found.apart if edit.reason == "place")
+    assert (apart.kind, apart.held_out.confirmed, apart.sound) == (kind, True, False)
+    assert "not more similar" in apart.support
+    everything = improve(X, tree, delta=0.05, folds=0, kinds=("move", "merge"), sound_only=False)
+    assert apart.nodes not in {edit.nodes for edit in found.edits}
+    assert apart.nodes in {edit.nodes for edit in everything.edits}
+
+
 def test_moves_that_are_not_probable_enough_are_listed_apart_and_made_on_request():
     X, whole, broken, moved = catalogue(48, 0.125, seed=0)
     found = improve(X, broken, delta=0.05, **BY_HQS, folds=0)

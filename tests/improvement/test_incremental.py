@@ -265,3 +265,30 @@ def test_after_every_edit_the_values_are_those_of_the_changed_tree(name, tree, s
     rng = np.random.default_rng(seed)
     if tree.n_nodes > tree.n_items:
         check(tree, features(name, tree.n_items, rng), SETTINGS[name], rng, 3)
+
+
+PLACES = {  # node, source, target: the items compared with at the source, and at the target
+    "another subject": ((10, 13, 14), [3, 4, 5], [6, 7, 8, 9]),
+    "a sibling": ((10, 13, 11), [5], [3, 4]),
+    "up": ((11, 13, 15), [0, 1, 2, 5], [6, 7, 8, 9]),
+    "the only sibling": ((13, 15, 14), [], [6, 7, 8, 9]),
+}
+
+
+@pytest.mark.parametrize("name", ["plain", "sparse", "precomputed"])
+@pytest.mark.parametrize(("edit", "here", "there"), PLACES.values(), ids=PLACES)
+def test_a_cluster_is_compared_with_what_else_is_at_its_source_and_target(edit, here, there, name):
+    tree = Hierarchy.from_children([[0, 1, 2], [3, 4], [6, 7, 8], [10, 11, 5], [12, 9], [13, 14]], 10)
+    X = features(name, 10, np.random.default_rng(3))
+    scored = ScoredDraft(prepare(X, tree, Settings(**SETTINGS[name])))
+    rows = X.toarray() if name == "sparse" else X
+
+    def similarity(item, members):
+        if name == "precomputed":
+            return rows[item, members].mean()
+        unit = rows / np.linalg.norm(rows, axis=1)[:, None]
+        return (unit[members] @ unit[item]).mean()
+
+    moved = scored.seen[edit[0]].members if here else []
+    expected = [similarity(item, there) - similarity(item, here) for item in moved]
+    assert scored.closer(*edit) == pytest.approx(np.array(expected), abs=1e-12)
