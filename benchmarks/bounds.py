@@ -97,7 +97,7 @@ def read(argument: str) -> Case:
     text = Path(path).read_text(encoding="latin-1")
     if discount:
         lines = [line for line in text.split("\n") if not line.strip().startswith("discount")]
-        text = "\n".join([f"discount: {discount}", *lines])
+        text = "\n".join([f"discount: {float(discount)}", *lines])  # SARSOP does not read .95
     return Case(Path(path).stem, read_pomdp(text + "\n"), text + "\n")
 
 
