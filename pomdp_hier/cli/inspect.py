@@ -284,7 +284,7 @@ def _run_report(options: argparse.Namespace) -> int:
     print(f"HQS {appraisal.score:z.6f}, delta {settings['delta']:g}{calibrated}, rows joined by {found.joined}")
     for sentence in appraisal.sentences():
         print(f"  {sentence}")
-    console.note(f"written to {options.out}, {len(page.encode()) / 1e3:,.0f} kB", options)
+    console.note(f"written to {options.out}, {len(page.encode()) / 1e3:z,.0f} kB", options)
     return 0
 
 

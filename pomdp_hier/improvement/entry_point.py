@@ -204,7 +204,7 @@ def _for_objective(objective: Objective, prepared: Prepared, run: Run) -> Prepar
     if objective is not HQS:
         for name in ("policy", "tie", "reward"):
             value, default = getattr(prepared.settings, name), getattr(Settings, name)
-            if value != default:
+            if value is not default and not (isinstance(value, str) and value == default):
                 unused = f": got {named(value)}, which the search length does not use. Leave it out, or pass "
                 raise ParameterError(Argument(name), unused, Setting("objective", "hqs"), ".")
         prepared = prepared.under(policy="descend")

@@ -194,8 +194,8 @@ def test_lost_items_are_in_the_order_of_weight_times_loss():
 
 @pytest.mark.slow
 def test_edits_gain_by_the_weights():
-    found = improve(X, TREE, folds=2, sample_weight=COUNTS, **DELTA)
-    plain = improve(X, TREE, folds=2, **DELTA)
+    found = improve(X, TREE, objective="hqs", folds=2, sample_weight=COUNTS, **DELTA)
+    plain = improve(X, TREE, objective="hqs", folds=2, **DELTA)
     assert found.edits
     before = counted_mean(hqs_samples(X, TREE, **DELTA))
     for at, edit in enumerate(found.edits, start=1):
