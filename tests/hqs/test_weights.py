@@ -205,12 +205,12 @@ def test_edits_gain_by_the_weights():
     assert found.after.score == pytest.approx(before, abs=1e-12)
     assert found.gain != pytest.approx(plain.gain, abs=1e-6)
     assert math.isfinite(found.held_out.gain)
-    same = improve(X, TREE, folds=2, sample_weight=np.full(N, 3), **DELTA)
+    same = improve(X, TREE, objective="hqs", folds=2, sample_weight=np.full(N, 3), **DELTA)
     assert (repr(same), same.edits) == (repr(plain), plain.edits)
     weights = np.ones(N)
     weights[3] = 0  # nobody looks for it: its move gains nothing
     assert 3 in [edit.nodes[0] for edit in plain.edits]
-    ignored = improve(X, TREE, folds=0, sample_weight=weights, **DELTA)
+    ignored = improve(X, TREE, objective="hqs", folds=0, sample_weight=weights, **DELTA)
     assert all(edit.gain > 0 for edit in ignored.edits)
     gains = {edit.nodes: edit.gain for edit in ignored.edits}
     assert gains.get((3,), 0.0) < next(edit.gain for edit in plain.edits if edit.nodes == (3,))
