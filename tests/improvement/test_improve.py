@@ -240,6 +240,7 @@ def test_each_gain_is_exact_given_the_edits_before_and_they_add_up(scored, given
     assert repr((again.edits, again.held_out)) == repr((better.edits, better.held_out))  # NaN equals none
 
 
+@pytest.mark.slow
 def test_what_is_fixed_stays_and_limits_are_kept():
     X, tree = clean_case()
     broken, (one, other), _ = swapped(tree)

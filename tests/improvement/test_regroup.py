@@ -133,6 +133,7 @@ def quarters_of_sixteen():
     return X, Hierarchy.from_labels(heading)
 
 
+@pytest.mark.slow
 def test_two_levels_of_groups():
     X, flat = quarters_of_sixteen()
     found = regroup(X, flat, delta=0.1, max_children=8, folds=0)
@@ -168,6 +169,7 @@ def test_refined_groups_are_at_least_as_near():
     }
 
 
+@pytest.mark.slow
 def test_only_the_levels_below_the_node_change():
     X, flat = quarters_of_sixteen()
     headings, n_items = flat.to_children()[:-1], flat.n_items

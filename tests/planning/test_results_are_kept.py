@@ -35,6 +35,7 @@ def test_results_pickle_and_copy(name):
         assert getattr(again, "policy", again).decide(problem) == before
 
 
+@pytest.mark.slow
 def test_a_solution_goes_on_in_another_process(tmp_path):
     solution = solve(tiger(), precision=0.1, engine="numpy")
     (tmp_path / "solution").write_bytes(pickle.dumps(solution))

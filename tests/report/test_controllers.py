@@ -96,6 +96,7 @@ def test_lines_of_a_node_are_its_edges_and_the_start_has_a_heavy_frame():
     assert black[:4] == pytest.approx([0.5, 0.5, 0.85, 0.15])
 
 
+@pytest.mark.slow
 def test_a_large_controller_is_drawn_in_part_and_the_rest_is_counted():
     controller = random_controller(3, 40)
     graph = controller.graph(limit=30)

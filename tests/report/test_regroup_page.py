@@ -30,6 +30,7 @@ def plain(markup):
     return unescape(re.sub(r"<[^>]*>", "", markup))
 
 
+@pytest.mark.slow
 def test_both_sides_are_those_of_the_result():
     X, tree = catalogue(np.random.default_rng(0), mixed=True)
     terms = [f"topic{k}" for k in range(SECTIONS)] + [f"word{k}" for k in range(SECTIONS * HEADINGS)]
@@ -78,6 +79,7 @@ def test_names_by_id_reach_headings_and_groups():
     assert "<b>" in renamed.summary(names=names)
 
 
+@pytest.mark.slow
 def test_one_list_moved_headings_and_nothing_at_all(monkeypatch):
     rng = np.random.default_rng(0)
     heading = np.arange(600) // 100

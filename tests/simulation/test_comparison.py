@@ -357,6 +357,7 @@ def always_one() -> POMDP:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"method": "exact"}, {"method": "monte-carlo", "n_episodes": 20}])
 @pytest.mark.parametrize("truncation_error", [60.0, 1.0, 1e-3])
 @pytest.mark.filterwarnings("ignore:half_width:pomdp_hier.errors.SimulationWarning")  # all returns are the same

@@ -80,6 +80,7 @@ def test_a_finished_comparison_is_read_and_not_run(tmp_path):
     assert again.unfinished == first.unfinished == 20
 
 
+@pytest.mark.slow
 def test_an_interrupted_simulation_keeps_its_episodes(tmp_path):
     alone = simulate(Breaks(at=None), tiger(), n_episodes=30, horizon=2)
     policy = Breaks(at=41)

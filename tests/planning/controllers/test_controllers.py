@@ -320,6 +320,7 @@ def test_nodes_that_tie_do_not_circle_without_a_discount():
     assert simulate(controller, problem, n_episodes=2).value == 10
 
 
+@pytest.mark.slow
 def test_memory_reaches_other_processes():
     pytest.importorskip("joblib")
     problem = small_problem(1, kind="plain", discount=0.8)
