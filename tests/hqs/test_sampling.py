@@ -147,6 +147,7 @@ def test_strata_are_pieces_of_the_leaf_order(case):
 
 @pytest.mark.parametrize("method", ["simple", "stratified"])
 @pytest.mark.parametrize("fraction", [0.1, *(pytest.param(share, marks=pytest.mark.slow) for share in (0.05, 0.3))])
+@pytest.mark.slow
 def test_95_percent_intervals_hold_the_score_of_all_items_that_often(case, full, method, fraction):
     _, tree = case
     rng = np.random.default_rng(7)

@@ -65,6 +65,7 @@ def test_the_rows_of_a_fold_change_nothing_of_what_is_chosen_without_it(monkeypa
 
 @pytest.mark.parametrize("label_cost", [None, 1.0])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
+@pytest.mark.slow
 def test_the_gain_of_a_fold_is_that_of_its_items_in_the_whole_tree_with_the_edits_chosen_without_it(seed, label_cost):
     X, tree = broken_case(seed)
     objective = Objective(label_cost)

@@ -86,6 +86,7 @@ def combinations(*names):
     "policy",
     [policy if policy == "a function" else pytest.param(policy, marks=pytest.mark.slow) for policy in POLICIES],
 )
+@pytest.mark.slow
 def test_every_combination_of_settings_simulates_the_same_bits_in_parts(policy, parts, capsys):
     table = combinations(*COMBINATIONS)
     for options in table if policy == "a function" else table[::5]:
