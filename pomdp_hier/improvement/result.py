@@ -104,7 +104,7 @@ class Edit:
 
     @property
     def sound(self) -> bool:
-        """Whether the odds of the item, or held-out items, support the edit, and the score gains."""
+        """Whether the score gains, and the odds of the item, or held-out items and similarities, support the edit."""
         return not self.reason
 
     @property
