@@ -17,12 +17,7 @@ T = TypeVar("T")
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Return whether the value is an integer of Python or numpy, other than True and False.
-
-    Example:
-        >>> is_integer(3), is_integer(np.int64(3)), is_integer(3.0), is_integer(True)
-        (True, True, False, False)
-    """
+    """Return whether the value is an integer of Python or numpy, other than True and False."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
@@ -77,23 +72,7 @@ def unexpected(name: str, value: object, expected: str, *advice: str | Setting) 
 
 
 def check_integer(name: str, value: object, least: int = 0, most: int | None = None, *, unit: str = "") -> None:
-    """Raise an error unless the value is an integer within the bounds.
-
-    Args:
-        name: The argument's name.
-        value: The given value.
-        least: The lower bound.
-        most: The upper bound, or ``None`` for no bound.
-        unit: What the argument counts, for the message.
-
-    Raises:
-        ParameterError: The value is not such an integer.
-
-    Example:
-        >>> check_integer("depth", 0, 1, unit="actions to look ahead")
-        Traceback (most recent call last):
-        pomdp_hier.errors.ParameterError: depth: got 0; expected an integer of at least 1 (actions to look ahead).
-    """
+    """Raise an error unless the value is an integer within the bounds."""
     if not (is_integer(value) and value >= least and (most is None or value <= most)):
         upper = "" if most is None else f" and at most {most:,}"
         raise unexpected(name, value, f"an integer of at least {least}{upper}" + (f" ({unit})" if unit else ""))
@@ -138,15 +117,6 @@ def check_level(name: str, value: object) -> None:
 def check_kind(name: str, value: object, kind: Any, source: str) -> None:
     """Raise an error unless the value is of a class, as where features are given in place of a result.
 
-    Args:
-        name: The argument's name.
-        value: The given value.
-        kind: The class, or several.
-        source: The expression that returns such values, for the message.
-
-    Raises:
-        ParameterError: The value is of another class.
-
     Example:
         >>> check_kind("result", [0.5], float, "the result of evaluate(X, hierarchy)")
         Traceback (most recent call last):
@@ -177,9 +147,6 @@ def numbered(named: Iterable[tuple[object, T]]) -> dict[str, T]:
 def generator(name: str, seed: Any) -> np.random.Generator:
     """Return the numpy generator of a seed, or the given generator.
 
-    Raises:
-        ParameterError: Numpy does not accept the seed.
-
     Example:
         >>> generator("seed", -1)
         Traceback (most recent call last):
@@ -189,15 +156,7 @@ def generator(name: str, seed: Any) -> np.random.Generator:
 
 
 def entropy(name: str, seed: Any) -> Any:
-    """Return the entropy of numpy's seed sequence for a seed.
-
-    Raises:
-        ParameterError: Numpy does not accept the seed.
-
-    Example:
-        >>> entropy("seed", 7)
-        7
-    """
+    """Return the entropy of numpy's seed sequence for a seed."""
     return _seeded(np.random.SeedSequence, name, seed, "an integer of at least 0, or None").entropy
 
 

@@ -13,11 +13,6 @@ Ints: TypeAlias = NDArray[np.int64]
 def as_floats(values: Any) -> Floats:
     """Return real numbers as an array in float64; text that looks like a number is not one.
 
-    Raises:
-        TypeError: They are text, complex numbers, times or other objects.
-        ValueError: They are lists of different lengths.
-        OverflowError: A float cannot hold an integer.
-
     Example:
         >>> as_floats([1, 2]).tolist()
         [1.0, 2.0]
@@ -35,10 +30,6 @@ def as_floats(values: Any) -> Floats:
 
 def as_integers(values: Any) -> Ints:
     """Return integers as an array in int64.
-
-    Raises:
-        TypeError: They are other objects, such as floats or text.
-        ValueError: They are lists of different lengths.
 
     Example:
         >>> as_integers([[0, 1]]).tolist()

@@ -26,16 +26,6 @@ def attach(
     """Return the module-level ``__getattr__`` and ``__dir__`` of a package with lazy names.
 
     A module of the package with one of these names does not take the name's place when it is imported.
-
-    Args:
-        package: The package's ``__name__``.
-        homes: The names that each module has, with spaces between.
-        namespace: The package's ``globals()``, where a name is kept once it was asked for.
-
-    Example:
-        >>> get, names = attach("demo", {"math": "floor sqrt"}, {})
-        >>> get("sqrt")(9.0), names()
-        (3.0, ['floor', 'sqrt'])
     """
     home = {name: module for module, names in homes.items() for name in names.split()}
 
@@ -62,24 +52,7 @@ def attach(
 
 
 def from_extra(extra: str, module: str, why: str) -> Any:
-    """Return a module of an optional extra.
-
-    Args:
-        extra: The extra's name.
-        module: The module's name, with dots.
-        why: What needs which package, as the first half of a sentence.
-
-    Raises:
-        MissingExtraError: It is not installed; the message says why it is needed and how to install it.
-
-    Example:
-        >>> from_extra("none", "math", "roots need math").sqrt(9.0)
-        3.0
-        >>> from_extra("none", "no_such_module", "roots need no_such_module")
-        Traceback (most recent call last):
-            ...
-        pomdp_hier.errors.MissingExtraError: roots need no_such_module. Install it: pip install 'pomdp-hier[none]'
-    """
+    """Return a module of an optional extra."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -87,15 +60,7 @@ def from_extra(extra: str, module: str, why: str) -> Any:
 
 
 def as_frame(columns: Mapping[str, Any], backend: str) -> Any:
-    """Return columns as a data frame of ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
-
-    Raises:
-        MissingExtraError: The data frame library or narwhals is not installed.
-
-    Example:
-        >>> as_frame({"node": [1, 2], "share": [0.5, 1.0]}, "pandas")["share"].tolist()
-        [0.5, 1.0]
-    """
+    """Return columns as a data frame of ``"pandas"``, ``"polars"`` or ``"pyarrow"``."""
     try:
         import narwhals as nw
 
@@ -119,10 +84,6 @@ def is_installed() -> bool:
 
 def price(source: Path, compilation: Mapping[str, float]) -> float:
     """Return the CPU seconds of numpy's work above which compiled functions are faster.
-
-    Args:
-        source: The file of the functions.
-        compilation: CPU seconds to compile each of them, by name.
 
     Example:
         >>> price(Path("loops.py"), {"add": 1.0})

@@ -24,10 +24,6 @@ def mean_interval(
         weights: The weight of each value ``[n]``; equal by default.
         further: A standard error from another, independent source.
 
-    Example:
-        >>> [round(end, 4) for end in mean_interval(np.array([0.0, 1.0, 2.0]), 0.95)]
-        [-1.4841, 3.4841]
-
     References:
         Student (1908).
     """
@@ -45,12 +41,6 @@ def standard_error(values: Floats, weights: Floats | None = None) -> float:
 
     With weights, it is the square root of ``n / (n - 1) sum of p**2 (z - m)**2``. p are the weights over their sum, m
     is the mean, and n the effective number. For equal weights that is ``s / sqrt(n)``.
-
-    Example:
-        >>> round(standard_error(np.array([0.0, 1.0, 2.0])), 4)
-        0.5774
-        >>> round(standard_error(np.array([0.0, 1.0, 2.0]), np.full(3, 7.0)), 4)
-        0.5774
 
     References:
         Cochran (1977), *Sampling Techniques*, section 6.4, the variance of a ratio.
@@ -84,9 +74,6 @@ def unseen(values: Floats, confidence: float, low: float, high: float) -> tuple[
         confidence: The confidence level of the interval, in (0, 1).
         low: The least possible value.
         high: The greatest possible value.
-
-    Returns:
-        The extensions at the lower and at the upper end; 0 or more.
 
     Example:
         >>> [round(reach, 4) for reach in unseen(np.ones(1000), 0.95, low=0.0, high=1.0)]
@@ -150,12 +137,7 @@ def rarest(n: float, confidence: float) -> float:
 
 
 def weighted_mean(numbers: Floats, weights: Floats) -> float:
-    """Return the exactly summed ``sum of w z / sum of w``, for weights of any scale.
-
-    Example:
-        >>> weighted_mean(np.array([1.0, 0.0]), np.array([1e308, 1e308]))
-        0.5
-    """
+    """Return the exactly summed ``sum of w z / sum of w``, for weights of any scale."""
     scaled = weights / weights.max()
     return math.fsum(numbers * scaled) / math.fsum(scaled)
 
@@ -175,10 +157,6 @@ def relative_weights(weights: Floats) -> Floats:
 def effective_number(weights: Floats) -> float:
     """Return Kish's effective number of items, ``(sum of w)**2 / sum of w**2``: n for equal weights.
 
-    Example:
-        >>> effective_number(np.array([1.0, 1.0, 0.0]))
-        2.0
-
     References:
         Kish (1965), *Survey Sampling*.
     """
@@ -188,16 +166,6 @@ def effective_number(weights: Floats) -> float:
 
 def share_interval(hits: Ints, n: Ints, confidence: float) -> tuple[Floats, Floats]:
     """Return Clopper and Pearson's exact intervals of shares, elementwise; 0 to 1 without trials.
-
-    Args:
-        hits: The numbers of hits.
-        n: The numbers of trials.
-        confidence: The confidence level, in (0, 1).
-
-    Example:
-        >>> low, high = share_interval(np.array([0, 3]), np.array([10, 10]), 0.95)
-        >>> low.round(4).tolist(), high.round(4).tolist()
-        ([0.0, 0.0667], [0.3085, 0.6525])
 
     References:
         Clopper and Pearson (1934), The use of confidence or fiducial limits illustrated in the case of the binomial.
@@ -210,12 +178,7 @@ def share_interval(hits: Ints, n: Ints, confidence: float) -> tuple[Floats, Floa
 
 
 def resampled(n: int, samples: int, rng: np.random.Generator) -> Floats:
-    """Return how often each of n units is drawn in each bootstrap sample ``[samples, n]``.
-
-    Example:
-        >>> resampled(5, 2, np.random.default_rng(0)).sum(axis=1).tolist()
-        [5.0, 5.0]
-    """
+    """Return how often each of n units is drawn in each bootstrap sample ``[samples, n]``."""
     return rng.multinomial(n, np.full(n, 1 / n), size=samples).astype(np.float64)
 
 
@@ -224,16 +187,6 @@ def bootstrap_interval(values: Floats, n: int, confidence: float) -> tuple[float
 
     Percentiles of a bootstrap over n units are too narrow by about ``sqrt((n - 1) / n)`` and by the normal
     distribution in place of Student's t. The expanded ones correct both.
-
-    Args:
-        values: One value per bootstrap sample; NaN is left out.
-        n: The number of units that were resampled.
-        confidence: The confidence level, in (0, 1).
-
-    Example:
-        >>> draws = np.random.default_rng(0).normal(size=100_000)
-        >>> [round(end, 1) for end in bootstrap_interval(draws, 1000, 0.95)]
-        [-2.0, 2.0]
 
     References:
         Hesterberg (2015), What teachers should know about the bootstrap, The American Statistician 69.

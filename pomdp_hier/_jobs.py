@@ -23,9 +23,6 @@ Result = TypeVar("Result")
 def check_jobs(n_jobs: object) -> None:
     """Raise unless the value is a number of processes.
 
-    Raises:
-        ParameterError: It is not.
-
     Example:
         >>> check_jobs(0)
         Traceback (most recent call last):
@@ -36,11 +33,7 @@ def check_jobs(n_jobs: object) -> None:
 
 
 def n_workers(n_jobs: int) -> int:
-    """Return the number of processes.
-
-    Raises:
-        MissingExtraError: More than one without joblib.
-    """
+    """Return the number of processes."""
     return 1 if n_jobs == 1 else int(_joblib().effective_n_jobs(n_jobs))
 
 

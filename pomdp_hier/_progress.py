@@ -22,11 +22,7 @@ _COUNTED = "{desc}: {n_fmt} {unit} [{elapsed}{postfix}]"
 
 @contextmanager
 def in_command(quiet: bool = False) -> Iterator[None]:
-    """Show progress as lines where standard error is not a terminal, as a log keeps every state of a bar.
-
-    Args:
-        quiet: Show no progress at all.
-    """
+    """Show progress as lines where standard error is not a terminal, as a log keeps every state of a bar."""
     before = _in_command.set(True), _quiet.set(quiet)
     try:
         yield
@@ -39,21 +35,7 @@ def in_command(quiet: bool = False) -> Iterator[None]:
 def shown_progress(
     progress: bool | tqdm, what: str, unit: str, total: int | None = None, *, initial: int = 0, leave: bool = True
 ) -> Iterator[tqdm]:
-    """Yield a bar on standard error, or the bar that was given.
-
-    Args:
-        progress: Whether to show progress, or the bar to continue.
-        what: The description of the bar.
-        unit: The unit that is counted.
-        total: The number of units, if known.
-        initial: The number of units done before.
-        leave: Whether the bar stays on the terminal after its end.
-
-    Example:
-        >>> with shown_progress(False, "wait", "step", total=3) as bar:
-        ...     bar.disable
-        True
-    """
+    """Yield a bar on standard error, or the bar that was given."""
     if isinstance(progress, tqdm):
         yield progress
         return

@@ -27,24 +27,13 @@ class _Short(reprlib.Repr):
 
 
 def brief(value: object, limit: int = 60) -> str:
-    """Return the value's ``repr`` in at most ``limit`` characters, without the middle of a long text.
-
-    Example:
-        >>> brief("a" * 100, limit=14), brief([[[[[[]]]]]]), brief(10**5_000)
-        ("'aaaa...aaaaa'", '[[[[...]]]]', '<an integer of 16610 bits>')
-    """
+    """Return the value's ``repr`` in at most ``limit`` characters, without the middle of a long text."""
     text = _LINE_END.sub(" ", _Short(limit).repr(value))  # of arrays and tables
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def shown(value: object, limit: int = 40) -> str:
-    """Return what ``print`` shows of a value whose class has its own text; of any other, its `brief` text.
-
-    Example:
-        >>> from fractions import Fraction
-        >>> shown(Fraction(3, 4)), shown("left"), shown((1, 2))
-        ('3/4', "'left'", '(1, 2)')
-    """
+    """Return what ``print`` shows of a value whose class has its own text; of any other, its `brief` text."""
     if type(value).__str__ in (object.__str__, str.__str__, BaseException.__str__):
         return brief(value, limit)
     try:
@@ -54,17 +43,7 @@ def shown(value: object, limit: int = 40) -> str:
 
 
 def listed(values: Iterable[object], *, count: int | None = None, limit: int = 5) -> str:
-    """Return the first values in brief, and the number of all if that is larger.
-
-    Args:
-        values: The values; an iterator will do where the count is given.
-        count: How many there are; counted when left out.
-        limit: How many are shown.
-
-    Example:
-        >>> listed(["look", "go"]), listed(range(9), limit=2)
-        ("'look', 'go'", '0, 1, ... (9 in all)')
-    """
+    """Return the first values in brief, and the number of all if that is larger."""
     if count is None:
         values = list(values)
         count = len(values)
@@ -73,12 +52,7 @@ def listed(values: Iterable[object], *, count: int | None = None, limit: int = 5
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """Return the count with its noun: ``1 node``, ``3 nodes``.
-
-    Example:
-        >>> counted(1, "node"), counted(3000, "category", "categories")
-        ('1 node', '3,000 categories')
-    """
+    """Return the count with its noun: ``1 node``, ``3 nodes``."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
@@ -98,12 +72,7 @@ _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff
 
 
 def visible(text: str) -> str:
-    r"""Return the text with control characters as escape sequences.
-
-    Example:
-        >>> visible("a\x1b[31mb\u2028c"), visible("Straße, 家, مرحبا")
-        ('a\\x1b[31mb\\u2028c', 'Straße, 家, مرحبا')
-    """
+    r"""Return the text with control characters as escape sequences."""
     return _HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
@@ -111,10 +80,6 @@ def shortened(text: str, most: int) -> str:
     """Return the text in at most ``most`` characters, without its middle; below 12 without its end.
 
     No mark, joiner or skin tone is parted from what it belongs to.
-
-    Example:
-        >>> shortened("nutritional anemias, unspecified", 21), shortened("nutritional", 6)
-        ('nutritiona…nspecified', 'nutri…')
     """
     if len(text) <= most:
         return text
@@ -166,31 +131,16 @@ def in_html(text: str) -> str:
 
 
 def in_dot(*lines: str) -> str:
-    r"""Return the lines as a quoted string of Graphviz, which knows the entities of HTML in these as well.
-
-    Example:
-        >>> print(in_dot('say "no"', r"\N"))
-        "say \"no\"\n\\N"
-    """
+    r"""Return the lines as a quoted string of Graphviz, which knows the entities of HTML in these as well."""
     escaped = (visible(line).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"') for line in lines)
     return '"' + "\\n".join(escaped) + '"'
 
 
 def in_mermaid(text: str) -> str:
-    """Return the text for a quoted string of Mermaid.
-
-    Example:
-        >>> print(in_mermaid('100 %: "#1"'))
-        100 #37;: #34;#35;1#34;
-    """
+    """Return the text for a quoted string of Mermaid."""
     return _MERMAID.sub(lambda found: f"#{ord(found[0])};", visible(text))
 
 
 def in_latex(text: str) -> str:
-    r"""Return the text for LaTeX.
-
-    Example:
-        >>> print(in_latex("a_b & 5%"))
-        a\_b \& 5\%
-    """
+    r"""Return the text for LaTeX."""
     return "".join(_LATEX.get(c, c) for c in visible(text))

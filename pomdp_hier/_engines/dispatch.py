@@ -41,12 +41,7 @@ def _pair_seconds(n_columns: int) -> float:
 
 
 def similarities_of(hierarchy: Hierarchy) -> float:
-    """Return the number of similarities to children on all true paths.
-
-    Example:
-        >>> similarities_of(Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4))
-        8.0
-    """
+    """Return the number of similarities to children on all true paths."""
     return float(hierarchy.sizes[hierarchy.parent[hierarchy.child_nodes]].sum(dtype=np.float64))
 
 
@@ -85,14 +80,7 @@ class _EnoughError(Exception):
 
 
 class _Meter:
-    """Similarities that accumulate their estimated cost.
-
-    Args:
-        affinity: The similarities.
-        per_step: CPU seconds per call.
-        per_pair: CPU seconds per similarity.
-        enough: The cost at which to stop.
-    """
+    """Similarities that accumulate their estimated cost."""
 
     def __init__(self, affinity: Affinity, per_step: float, per_pair: float, enough: float) -> None:
         self.hierarchy, self.batch_items, self.seconds = affinity.hierarchy, affinity.batch_items, 0.0
@@ -114,15 +102,7 @@ class _Meter:
 def choose_engine(
     task: Task, engine: str, items: Sequence[int] | Ints, seconds: float | None = None, kernel: str | None = None
 ) -> str:
-    """Return the engine for the searches for these items.
-
-    Args:
-        task: The task.
-        engine: ``"auto"``, ``"numpy"`` or ``"numba"``.
-        items: The items.
-        seconds: The estimated time of numpy, if the task is a part of the work.
-        kernel: The compiled function; that of the rule by default.
-    """
+    """Return the engine for the searches for these items."""
     check_choice("engine", engine, ("auto", "numpy", "numba"))
     if engine == "numpy":
         return engine

@@ -225,11 +225,7 @@ def compare(
     values: Any,
     at: Any,
 ) -> tuple[Any, Any, Any]:
-    """Write the similarities to the children of a node to ``values[at:]``.
-
-    Returns:
-        The largest one, and for the correct child (``own``, -1 for none) its similarity and its product.
-    """
+    """Write the similarities to the children of a node to ``values[at:]``."""
     places, top, own_value, own_whole = tree.places, -np.inf, 0.0, 0.0
     low, count = places[node, FIRST], places[node, COUNT]
     largest = tree.child_nodes[low + count - 1]
@@ -263,10 +259,6 @@ def weigh(
     ``eta = softmax of sim / delta_t``; ``margin = sum of eta**2 (r' - r) - (1 + r) sum of eta (1 - eta)``.
 
     ``whole`` is the node's product with the item, and ``rounded`` its rounding error; see `derives`.
-
-    Returns:
-        The margin, its loss, and for the correct child (``own``, -1 for none) its guidance, its product, and the
-        rounding error of that.
     """
     places, values = tree.places, tree.values
     low, count = places[node, FIRST], places[node, COUNT]

@@ -388,13 +388,7 @@ class Walk:
 
 
 def own_steps(task: Task, items: Ints | None = None, until: Ints | None = None) -> Iterator[Step]:
-    """Yield every step of the true paths, down to the leaf clusters.
-
-    Args:
-        task: The scoring task; its rule is not used.
-        items: The items (default: all).
-        until: The level of the last step for each of the N items, 0 at the root (default: all steps).
-    """
+    """Yield every step of the true paths, down to the leaf clusters."""
     items = np.arange(task.hierarchy.n_items) if items is None else items
     for at in batches(task, items):
         walk = Walk(task, items[at])

@@ -28,14 +28,7 @@ def labels_below(hierarchy: Hierarchy) -> Ints:
 
 
 def run(task: Task, items: Ints, engine: str, advance: Advance) -> tuple[Floats, Floats]:
-    """Return the expected number of items looked at, the item included, and of labels read, per item ``[m]`` each.
-
-    Args:
-        task: The scoring task; its rule is not used.
-        items: The items.
-        engine: ``"numpy"`` or ``"numba"``.
-        advance: Called with numbers of finished items.
-    """
+    """Return the expected number of items looked at, the item included, and of labels read, per item ``[m]`` each."""
     below = labels_below(task.hierarchy)
     if engine == "numba":
         from pomdp_hier._engines import on_numba

@@ -165,23 +165,7 @@ def ask(
     rewards: Floats,
     level: int,
 ) -> Bools:
-    """Return the decisions of a custom stopping rule for the items at one node, ``bool [m]``.
-
-    Args:
-        rule: The rule.
-        eta, sizes, rewards, level: See `StoppingRule.descend`.
-
-    Example:
-        >>> class Undecided:
-        ...     def descend(self, eta, sizes, rewards, level):
-        ...         return eta[:, 0]
-        ...     def __repr__(self):
-        ...         return "Undecided()"
-        >>> ask(Undecided(), np.array([[0.5, 0.5]]), np.array([1, 1]), np.zeros(2), 0)
-        Traceback (most recent call last):
-            ...
-        pomdp_hier.errors.ParameterError: policy: got float64 of shape (1,) from Undecided() at level 0; expected ...
-    """
+    """Return the decisions of a custom stopping rule for the items at one node, ``bool [m]``."""
     answer = rule.descend(eta, sizes, rewards, level)
     try:
         checked = np.asarray(answer)

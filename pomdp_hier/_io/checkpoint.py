@@ -200,17 +200,6 @@ def fingerprint(policy_version: str | None = None, **parts: Any) -> str:
     """Return a hexadecimal key of data and settings: equal in any process if all parts are equal.
 
     Arrays are distinguished by their values, other objects by class name and pickle.
-
-    Args:
-        policy_version: Version of the code of the parts.
-        **parts: Data and settings.
-
-    Example:
-        >>> import numpy as np
-        >>> fingerprint(X=np.zeros(3), delta=0.1) == fingerprint(delta=0.1, X=np.zeros(3))
-        True
-        >>> fingerprint(X=np.zeros(3), delta=0.1) == fingerprint(X=np.zeros(3), delta=0.2)
-        False
     """
     joblib = from_extra("parallel", "joblib", "checkpoint needs joblib")
     hashes = {}

@@ -31,12 +31,6 @@ def decoding(
     Decoders document few of their exceptions: ``zipfile`` passes on those of zlib, bz2 and lzma, numpy those of the
     tokenizer of Python. So every exception counts, also a MemoryError: a damaged header may ask for any size.
 
-    Args:
-        name: The file, and the part of it that is decoded; a function is called when the decoder has failed.
-        error: What to raise.
-        expected: What the file should be.
-        remedy: What to do.
-
     Example:
         >>> from pomdp_hier.errors import FeatureError
         >>> with decoding("x.gz", FeatureError, "a gzip file"):
@@ -136,12 +130,7 @@ _IN_XML = (
 
 
 def kind_of(content: bytes) -> Kind:
-    """Return the kind of a file from its content or first bytes.
-
-    Example:
-        >>> kind_of(b"a,b\\n1,2\\n").name, kind_of(b"#NEXUS\\nBEGIN TREES;").what
-        ('text', 'a NEXUS file')
-    """
+    """Return the kind of a file from its content or first bytes."""
     text = content[:_LOOKED_AT].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     if not text:
         return _EMPTY
@@ -180,14 +169,7 @@ def check_kind(kind: Kind, name: str, error: type[PomdpHierError], wanted: Seque
 
 
 def unpacked(content: bytes, name: str, error: type[PomdpHierError], limit: int | None = None) -> bytes:
-    """Return the content, decompressed if it is gzip.
-
-    Args:
-        content: All of the file.
-        name: What error texts call it.
-        error: What to raise.
-        limit: How many bytes may come out of it; by default the memory that is available now.
-    """
+    """Return the content, decompressed if it is gzip."""
     if not content.startswith(b"\x1f\x8b"):
         return content
     limit = memory_available() if limit is None else limit
@@ -200,16 +182,7 @@ def unpacked(content: bytes, name: str, error: type[PomdpHierError], limit: int 
 
 
 def text_of(content: bytes, name: str, error: type[PomdpHierError], limit: int | None = None) -> str:
-    """Return the text in a file, decompressed and without a byte order mark.
-
-    Example:
-        >>> from pomdp_hier.errors import ReaderError
-        >>> text_of(gzip.compress(b"[[0,1]]"), "tree.json.gz", ReaderError)
-        '[[0,1]]'
-        >>> text_of(b"<!DOCTYPE html><p>Not found", "a.json", ReaderError)
-        Traceback (most recent call last):
-        pomdp_hier.errors.ReaderError: a.json: got an HTML page, perhaps an error or a login. Download the file itself.
-    """
+    """Return the text in a file, decompressed and without a byte order mark."""
     content = unpacked(content, name, error, limit)
     kind = kind_of(content)
     check_kind(kind, name, error, ("text",))
@@ -238,12 +211,7 @@ def without_sheet(path: str) -> tuple[str, str | None]:
 
 
 def file_ending(name: str) -> str:
-    """Return the ending of a file's name in lower case, before ``.gz`` and the sheet of a workbook.
-
-    Example:
-        >>> file_ending("shop/Tree.JSON.gz"), file_ending("-"), file_ending("shop.xlsx#Tree")
-        ('.json', '', '.xlsx')
-    """
+    """Return the ending of a file's name in lower case, before ``.gz`` and the sheet of a workbook."""
     path = PurePath(without_sheet(name)[0])
     return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
@@ -278,21 +246,7 @@ def open_csv(
     delimiter: str | None = None,
     comment: str | None = None,
 ) -> CsvTable:
-    """Return the table in text or a UTF-8 stream, which starts with a header; blank lines are skipped.
-
-    Args:
-        source: The text, or a binary stream of it, with or without a byte order mark; a stream is read as it is needed.
-        error: What to raise for text that is no such table.
-        name: What error texts call the source.
-        delimiter: What parts the cells; by default what the header has most of, comma, semicolon or tab.
-        comment: Lines before the header that start so are skipped.
-
-    Example:
-        >>> from pomdp_hier.errors import ReaderError
-        >>> table = open_csv("id;name\\n1;Tom, Dick\\n\\n2;Harry\\n", ReaderError)
-        >>> table.columns, list(table.rows)
-        (['id', 'name'], [(2, ['1', 'Tom, Dick']), (4, ['2', 'Harry'])])
-    """
+    """Return the table in text or a UTF-8 stream, which starts with a header; blank lines are skipped."""
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '\r\n"'):
         raise ParameterError(Argument("delimiter"), f": got {brief(delimiter)}; expected one character.")
     lines = _lines(source, name, error)

@@ -22,12 +22,7 @@ _PIECE = 1 << 18
 
 
 def memory_allowed() -> int:
-    """Return the memory limit of this process in bytes, from machine, resource limit and control group.
-
-    Example:
-        >>> memory_allowed() > 0
-        True
-    """
+    """Return the memory limit of this process in bytes, from machine, resource limit and control group."""
     limits = [sys.maxsize]
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -50,12 +45,7 @@ def memory_allowed() -> int:
 
 
 def room_for(shape: tuple[int, int], may_use_disk: bool) -> "npt.NDArray[np.float64]":
-    """Return zeros of this shape, in an unnamed temporary file if they need a quarter of the memory.
-
-    Args:
-        shape: Of the table, float64.
-        may_use_disk: Whether a file is an answer; it is for features that are one.
-    """
+    """Return zeros of this shape, in an unnamed temporary file if they need a quarter of the memory."""
     import numpy as np
 
     needed = 8 * shape[0] * shape[1]
@@ -108,10 +98,6 @@ def held(what: str, values: Any, error: type[PomdpHierError] = ParameterError) -
 
 def gathered(values: Iterator[Any], infinite: Callable[[int], PomdpHierError]) -> list[Any]:
     """Return the elements of an iterator as a list.
-
-    Args:
-        values: The iterator.
-        infinite: Makes the error for an infinite iterator, from how many values there have been.
 
     Example:
         >>> gathered(iter("ab"), lambda n: ParameterError(f"{n} letters, expected a word"))

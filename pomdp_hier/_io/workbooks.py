@@ -23,11 +23,7 @@ _CHOICES = {"decision": '"accept,reject"'}  # columns whose cells offer a list
 
 
 def need_excel(name: str) -> Any:
-    """Return openpyxl.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Return openpyxl."""
     return from_extra("excel", "openpyxl", f"{name}: a workbook needs openpyxl (or use .csv)")
 
 
@@ -42,11 +38,7 @@ def is_workbook(name: str) -> bool:
 
 
 def workbook_bytes(columns: Mapping[str, Sequence[Any]], name: str = "the workbook") -> bytes:
-    """Return a table as a workbook; texts are texts, also those that start as a formula does.
-
-    Raises:
-        MissingExtraError: Openpyxl is not installed.
-    """
+    """Return a table as a workbook; texts are texts, also those that start as a formula does."""
     openpyxl = need_excel(name)
     from openpyxl.cell import WriteOnlyCell
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
@@ -85,16 +77,6 @@ def workbook_text(content: bytes, name: str, error: type[PomdpHierError]) -> str
 
     The sheet is the one that the name ends in, as ``shop.xlsx#Tree``, or else the first that is not hidden. Row k of
     the sheet is line k of the text, unless a cell has several lines. Columns without any value are left out.
-
-    Args:
-        content: The file.
-        name: Its path, also for error messages.
-        error: What to raise.
-
-    Raises:
-        PomdpHierError: As ``error``: it is not a workbook, has no such sheet, or is larger than the available memory.
-            Or it has merged cells, errors, or formulas without values.
-        MissingExtraError: Openpyxl is not installed.
     """
     openpyxl = need_excel(name)
     with decoding(name, error, "an Excel workbook", _REMEDY), zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -210,14 +192,7 @@ def _date(value: Any) -> str:
 
 
 def unpacked_table(content: bytes, name: str, error: type[PomdpHierError], limit: int | None = None) -> bytes:
-    """Return the content of a file, decompressed; a workbook as the CSV text of its sheet.
-
-    Args:
-        content: All of the file.
-        name: Its path, which may name a sheet, as ``shop.xlsx#Tree``.
-        error: What to raise.
-        limit: The maximum number of bytes of a decompressed file; by default the available memory.
-    """
+    """Return the content of a file, decompressed; a workbook as the CSV text of its sheet."""
     content = unpacked(content, name, error, limit)
     kind = kind_of(content)
     if kind.name == "excel":

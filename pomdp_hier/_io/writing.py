@@ -19,20 +19,6 @@ def write_file(path: str | os.PathLike[str], content: str | bytes, *, replace: b
     The temporary file has a random name, and never overwrites an existing file. A new file takes the permissions of the
     file that it replaces. A link is replaced itself, and its target stays. Anything else, such as ``/dev/stdout`` or a
     pipe, is written to directly.
-
-    Args:
-        path: Where to write.
-        content: The whole content. Half of a surrogate pair, which UTF-8 cannot represent, is written as ``?``. Text
-            for a name that ends in ``.gz`` is compressed.
-        replace: Whether an existing file or link of this name may be replaced, also a link without a target.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_file(Path(folder, "a.txt"), "one")
-        ...     write_file(Path(folder, "a.txt"), "two")
-        ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
-        [('a.txt', 'two')]
     """
     from pomdp_hier._arguments import check_path  # which loads numpy, that a command may not need
 

@@ -241,11 +241,6 @@ def shuffled_scores(
 
     Shuffle k depends on the seed and k alone, so that more shuffles extend the list. A sample has the same items in
     all of them.
-
-    Example:
-        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> shuffled_scores([[1, 0], [1, 0], [0, 1], [0, 1]], tree, n_shuffles=3).shape
-        (3,)
     """
     refused = {"checkpoint": "each shuffle is another tree. Leave it out."}
     prepared, run, sampling = opened(X, hierarchy, settings, refused)
@@ -259,12 +254,7 @@ def shuffled_scores(
 
 
 def adjusted_score(score: float, zero: float, one: float, min_denominator: float = MIN_DENOMINATOR) -> float:
-    """Return the score on a scale from ``zero`` to ``one``; NaN if the two are too close.
-
-    Example:
-        >>> adjusted_score(0.25, 0.0, 0.5), adjusted_score(0.3, 0.29, 0.3)
-        (0.5, nan)
-    """
+    """Return the score on a scale from ``zero`` to ``one``; NaN if the two are too close."""
     return (score - zero) / (one - zero) if one - zero >= min_denominator else float("nan")
 
 

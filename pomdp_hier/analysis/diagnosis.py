@@ -339,11 +339,7 @@ def diagnose(
 
 
 def check_result(result: HQSResult, prepared: Prepared) -> None:
-    """Raise if a result does not cover every item of this tree under these settings.
-
-    Raises:
-        ParameterError: It is of a sample, of other items, or of other settings.
-    """
+    """Raise if a result does not cover every item of this tree under these settings."""
     check_kind("result", result, HQSResult, "the result of evaluate(X, hierarchy)")
     if result.sample is not None:
         raise ParameterError(

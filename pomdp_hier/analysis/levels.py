@@ -196,19 +196,7 @@ def score_by_levels(
 
 
 def without_levels(tree: Hierarchy, kept: int, side: Side = "bottom") -> Hierarchy:
-    """Return the tree with ``kept`` levels of clusters below the root.
-
-    Args:
-        tree: The tree.
-        kept: The number of levels to keep.
-        side: From the ``"bottom"``, deeper clusters are dissolved into those of the last level kept. From the
-            ``"top"``, clusters are dissolved into the root until ``kept`` levels are left.
-
-    Example:
-        >>> tree = Hierarchy.from_children([[0, 1], [2], [4, 5], [6, 3]], 4)
-        >>> [without_levels(tree, 1, side).to_children() for side in ("bottom", "top")]
-        [[[0, 1, 2], [4, 3]], [[0, 1], [2], [4, 5, 3]]]
-    """
+    """Return the tree with ``kept`` levels of clusters below the root."""
     inner = np.arange(tree.n_items, tree.n_nodes)
     levels = tree.levels[inner]
     deepest = int(levels.max())

@@ -109,13 +109,7 @@ def suggest_moves(
 
 
 def candidate_moves(prepared: Prepared, diagnosis: Diagnosis, clusters: int) -> list[Move]:
-    """Return candidate moves by decreasing predicted gain.
-
-    Args:
-        prepared: Features, tree and settings.
-        diagnosis: The diagnosis of the features.
-        clusters: The largest number of clusters to consider, the worst first.
-    """
+    """Return candidate moves by decreasing predicted gain."""
     lost = np.flatnonzero(diagnosis.lost)
     if not len(lost):
         return []

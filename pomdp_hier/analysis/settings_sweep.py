@@ -278,11 +278,7 @@ def hqs_scorer(*, cut: bool = True, **settings: Any) -> HQSScorer:
 
 
 def tree_of_model(estimator: Any, *, cut: bool = True) -> Hierarchy:
-    """Return the tree of a fitted estimator.
-
-    Raises:
-        ParameterError: It does not have a tree.
-    """
+    """Return the tree of a fitted estimator."""
     while hasattr(estimator, "steps"):
         estimator = estimator.steps[-1][1]
     own = getattr(estimator, "hierarchy_", None)
@@ -310,13 +306,6 @@ def cut_tree(children: Any, n_items: int, n_clusters: int) -> Hierarchy:
         children: The merges ``[N - 1, 2]``; row k makes node N + k.
         n_items: N.
         n_clusters: The number of leaf clusters, 1 to N.
-
-    Raises:
-        ParameterError: The tree is incomplete, or the number of clusters is out of range.
-
-    Example:
-        >>> cut_tree([[0, 1], [2, 3], [4, 5]], 4, 2).to_children()
-        [[0, 1], [2, 3], [4, 5]]
     """
     merges = np.asarray(children, dtype=np.int64)
     if merges.shape != (n_items - 1, 2):

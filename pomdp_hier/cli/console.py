@@ -93,12 +93,7 @@ _OPTIONS = {
 
 
 def as_option(setting: Setting) -> str:
-    """Return an argument of a function as the option of the command line.
-
-    Example:
-        >>> as_option(Setting("on_multiple_parents", "first", "duplicate")), as_option(Setting("replace", True))
-        ('--on-multiple-parents first or duplicate', '--force')
-    """
+    """Return an argument of a function as the option of the command line."""
     if isinstance(setting, PythonAdvice):
         return ""
     if setting.values == (False,):

@@ -54,12 +54,7 @@ def file_arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 
 def check_apart(options: argparse.Namespace, arguments: list[argparse.Action]) -> None:
-    """Raise for two outputs that are one file, and for an output that is an input.
-
-    Args:
-        options: The values of the command line.
-        arguments: Those of the command that name files.
-    """
+    """Raise for two outputs that are one file, and for an output that is an input."""
     given = [
         (action.type is output_file, max(action.option_strings, key=len, default=str(action.metavar)), path)
         for action in arguments
@@ -82,12 +77,7 @@ def check_apart(options: argparse.Namespace, arguments: list[argparse.Action]) -
 
 
 def same_file(one: str, other: str) -> bool:
-    """Return whether two paths lead to one file, also by links, ``./``, or a case-insensitive file system.
-
-    Example:
-        >>> same_file("x.csv", "./x.csv"), same_file("x.csv", "y.csv"), same_file(os.devnull, os.devnull)
-        (True, False, False)
-    """
+    """Return whether two paths lead to one file, also by links, ``./``, or a case-insensitive file system."""
     paths = os.path.realpath(one), os.path.realpath(other)
     if os.devnull in (*paths, one, other):
         return False
@@ -142,14 +132,7 @@ def check_target(
     endings: Sequence[str] | None = _SUFFIXES,
     option: str = "--out",
 ) -> None:
-    """Raise for an output that cannot be written, before the work starts.
-
-    Args:
-        path: The path.
-        force: Whether an existing file may be replaced.
-        endings: The allowed endings; None for any.
-        option: The name of the option.
-    """
+    """Raise for an output that cannot be written, before the work starts."""
     tabular = endings is _SUFFIXES
     if path == "-" and tabular:
         return
@@ -182,12 +165,7 @@ def write_table(path: str, columns: Mapping[str, Sequence[Any]], force: bool) ->
 
 
 def csv_text(columns: Mapping[str, Sequence[Any]]) -> str:
-    """Return a table as CSV; text that a spreadsheet would run as a formula starts with an apostrophe.
-
-    Example:
-        >>> csv_text({"name": ["=1+1", "Dye Kit"], "value": [-0.5, 1.0]})
-        "name,value\\n'=1+1,-0.5\\nDye Kit,1.0\\n"
-    """
+    """Return a table as CSV; text that a spreadsheet would run as a formula starts with an apostrophe."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_harmless(name) for name in columns)

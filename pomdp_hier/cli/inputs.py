@@ -88,14 +88,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
 def add_setting_options(
     parser: argparse.ArgumentParser, *, calibrated: bool = False, ties: bool = True, weights: bool = False
 ) -> None:
-    """Add the settings of the searcher.
-
-    Args:
-        parser: The command's.
-        calibrated: Whether the command takes one policy, and a fitted temperature.
-        ties: Whether the command's searchers decide anything.
-        weights: Whether the command takes weights of items.
-    """
+    """Add the settings of the searcher."""
     group = parser.add_argument_group("the searcher")  # printed after the command's own options
     add = group.add_argument
     if weights:
@@ -217,13 +210,7 @@ def settings(options: argparse.Namespace, read: "Inputs | None" = None) -> dict[
 
 
 def refuse_unused(options: argparse.Namespace, names: Sequence[str], why: str) -> None:
-    """Raise for options without effect.
-
-    Args:
-        options: Those of the command line.
-        names: The options without effect.
-        why: The condition, for the message.
-    """
+    """Raise for options without effect."""
     for name in names:
         if hasattr(options, name) and getattr(options, name) != options.default(name):
             raise ParameterError(f"--{name.replace('_', '-')} has no effect {why}. Leave it out.")

@@ -163,13 +163,7 @@ def read_tree(options: argparse.Namespace) -> "Hierarchy":
 
 
 def read_tree_file(options: argparse.Namespace, n_rows: int | None = None) -> TreeFile:
-    """Return the tree file of ``options.tree``.
-
-    Args:
-        options: Those of `add_tree_options`.
-        n_rows: The number of feature rows, if it is known. It decides whether a number without children in a table of
-            edges or parents is an item or an empty category.
-    """
+    """Return the tree file of ``options.tree``."""
     content = tree_bytes(options)
     kind, form = recognised(content, options)
     with named(source_name(options.tree)):
@@ -187,12 +181,7 @@ def _read_as(content: bytes, kind: str, form: str, options: argparse.Namespace, 
 
 
 def read_names(path: str | None, columns: Sequence[str] | None = None) -> dict[str, str]:
-    """Return the names by id of a table; none without a path.
-
-    Args:
-        path: The table.
-        columns: The names of its columns of ids and of names.
-    """
+    """Return the names by id of a table; none without a path."""
     if path is None:
         if columns is not None:
             raise ParameterError(
@@ -282,14 +271,7 @@ def _written_like_source(tree: "Hierarchy", options: argparse.Namespace, target:
 
 
 def _arguments(options: argparse.Namespace, form: str, *others: str, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the arguments of the format's reader, from the options.
-
-    Args:
-        options: Those of the command line.
-        form: The format.
-        others: Options that are used besides.
-        without: Arguments that this kind of file has no use for.
-    """
+    """Return the arguments of the format's reader, from the options."""
     used = {argument: option for argument, option in _FORMATS[form].items() if argument not in without}
     given = {option for option in OF_TREES if getattr(options, option) != options.default(option)}
     unused = next((option for option in OF_TREES if option in given - {*used.values(), *others}), None)
@@ -413,11 +395,7 @@ def _with_known_items(read: "Callable[..., Hierarchy]", n_rows: int | None) -> "
 
 
 def label_of(tree: "Hierarchy", text: str, option: str) -> Hashable:
-    """Return the label of the node that a text names.
-
-    Raises:
-        ParameterError: The text names no node or several nodes.
-    """
+    """Return the label of the node that a text names."""
     from pomdp_hier._text import listed
     from pomdp_hier.hierarchy.node_names import label_text
 

@@ -59,16 +59,6 @@ def match_ids(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], sep: st
     Ids match if they are equal. If all ids of one side are text, as in a text file, those of the other side are
     compared as text: item ``7`` matches row ``"7"``. Items that are paths are found by their last name if these are
     distinct, else by the whole path, such as ``"land > ant"``.
-
-    Args:
-        row_ids: The id of each feature row.
-        item_ids: The id of each item.
-        sep: The text between the names of a path in ``row_ids``; by default the one of ``> | /`` that they contain.
-
-    Example:
-        >>> match = match_ids(["b", "a", "x"], ["a", "b", "c"])
-        >>> match.rows.tolist(), match.missing, match.surplus
-        ([1, 0, -1], ('c',), ('x',))
     """
     row_ids, item_ids = _as_paths(row_ids, item_ids, sep)
     if all(isinstance(row, str) for row in row_ids):
@@ -129,18 +119,7 @@ def _advice(missing: Sequence[Hashable], item_ids: Sequence[Hashable], sep: str 
 def join_rows(
     row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], *, surplus: str = "error", sep: str | None = None
 ) -> Ints:
-    """Return the feature row of each item: ``X[join_rows(row_ids, item_ids)]`` is in item order.
-
-    Args:
-        row_ids: The id of each feature row.
-        item_ids: The id of each item.
-        surplus: ``"error"``, or ``"drop"`` to leave out feature rows without an item.
-        sep: As for `match_ids`.
-
-    Example:
-        >>> join_rows(["b", "a"], ["a", "b"]).tolist()
-        [1, 0]
-    """
+    """Return the feature row of each item: ``X[join_rows(row_ids, item_ids)]`` is in item order."""
     match = match_ids(row_ids, item_ids, sep)
     faults = match.faults(surplus=surplus == "error")
     if faults:
@@ -216,14 +195,6 @@ def item_features(X: Any, hierarchy: FlatTree, similarity: Similarity = "cosine"
         X: Features ``[N, D]``, similarities ``[N, N]`` for ``"precomputed"``, a frame, or a `FeatureTable`.
         hierarchy: The tree over the N items.
         similarity: What they are for.
-
-    Example:
-        >>> import numpy as np
-        >>> from pomdp_hier import Hierarchy
-        >>> tree = Hierarchy.from_paths({"boots": "shoes", "parka": "coats"})
-        >>> item_features(FeatureTable(np.array([[0.0, 1.0], [1.0, 0.0]]), ("parka", "boots")), tree).table
-        array([[1., 0.],
-               [0., 1.]])
     """
     if isinstance(X, FlatTree):
         raise ParameterError("X: got a Hierarchy; expected features. Pass the features first, then the tree.")

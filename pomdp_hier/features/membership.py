@@ -15,12 +15,7 @@ Children: TypeAlias = tuple[Ints, Ints]
 
 
 def ranges(starts: npt.ArrayLike, counts: npt.ArrayLike) -> Ints:
-    """Return the concatenated ranges of ``count`` numbers from each ``start``.
-
-    Example:
-        >>> ranges([5, 0], [2, 3])
-        array([5, 6, 0, 1, 2])
-    """
+    """Return the concatenated ranges of ``count`` numbers from each ``start``."""
     starts, counts = np.asarray(starts, dtype=np.int64), np.asarray(counts, dtype=np.int64)
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
@@ -130,11 +125,6 @@ def own_ranks(hierarchy: Hierarchy, parents: Ints, positions: Ints) -> Ints:
     """Return the child of each node that contains the item at this position in leaf order, or -1 ``[m]``.
 
     Children are in leaf order, and are found by binary search.
-
-    Example:
-        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4, singletons=True)
-        >>> own_ranks(tree, np.array([6, 5, 4]), np.array([3, 3, 3]))
-        array([ 1,  1, -1])
     """
     if at_one_node(parents):
         inside = contains(hierarchy, parents, positions)
@@ -171,13 +161,6 @@ def cluster_sums(
         rows: Gives the float64 rows ``[m, D]`` of an array of item numbers.
         n_columns: D.
         out: Where to put the sums, such as a memory map; zeros ``[K, D]``.
-
-    Example:
-        >>> tree = Hierarchy.from_children([[0, 1], [3, 2]], 3)
-        >>> X = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 4.0]])
-        >>> cluster_sums(tree, lambda items: X[items], 2)
-        array([[3., 0.],
-               [3., 4.]])
     """
     n_items = hierarchy.n_items
     sums = np.zeros((hierarchy.n_nodes - n_items, n_columns)) if out is None else out

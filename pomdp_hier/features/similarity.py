@@ -175,10 +175,6 @@ def as_similarity(similarity: Similarity) -> BuiltIn | CustomSimilarity:
 
     A callable takes the rows of the compared items, ``[m, D]``, and a :class:`ClusterView`, and returns their ``m``
     similarities to that cluster.
-
-    Example:
-        >>> as_similarity("cosine")
-        Cosine(leave_out=True, own_singleton=1.0)
     """
     if isinstance(similarity, str) and similarity in _ALIASES:
         return _ALIASES[similarity]

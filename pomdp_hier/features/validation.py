@@ -30,9 +30,6 @@ def require_whole(table: Features) -> None:
 
     Asked before each piece that is read. A file that is truncated within those milliseconds still ends the process.
     Write features to a new file, and do not change the one that is being read.
-
-    Args:
-        table: A memory map, any view of one, or a table that lies in memory.
     """
     whole, below = None, table
     while isinstance(below, np.ndarray):
@@ -63,11 +60,6 @@ def check_features(
         n_items: Number of items of the hierarchy, N.
         name: What error texts call the features, such as their file.
         ids: What the rows are called in error texts; by default their numbers.
-
-    Example:
-        >>> check_features([[1, 2], [3, 4]], 2)
-        array([[1., 2.],
-               [3., 4.]])
     """
     table = _as_csr(X) if sp.issparse(X) else _as_dense(X)
     check_shape(table.shape, n_items)
@@ -102,12 +94,7 @@ def refuse_non_finite(
 def check_similarity_matrix(
     matrix: Any, n_items: int, *, name: str = "the features", ids: Sequence[Hashable] | None = None
 ) -> Features:
-    """Return a checked precomputed similarity matrix ``[N, N]``; its diagonal is not used.
-
-    Example:
-        >>> check_similarity_matrix([[float("nan"), 0.5], [0.5, float("nan")]], 2).shape
-        (2, 2)
-    """
+    """Return a checked precomputed similarity matrix ``[N, N]``; its diagonal is not used."""
     table = _as_csr(matrix) if sp.issparse(matrix) else _as_dense(matrix)
     if table.shape != (n_items, n_items):
         raise FeatureError(
@@ -123,13 +110,7 @@ def check_similarity_matrix(
 def warn_degenerate_rows(
     zero_rows: npt.NDArray[np.intp], n_columns: int, ids: Sequence[Hashable] | None = None
 ) -> None:
-    """Warn about rows of zeros and a single column, which the cosine cannot distinguish.
-
-    Args:
-        zero_rows: The items with a row of zeros.
-        n_columns: D.
-        ids: What the items are called; None to name them by their rows' numbers.
-    """
+    """Warn about rows of zeros and a single column, which the cosine cannot distinguish."""
     if n_columns == 1:
         note = "the features have one column, where every cosine is 1, 0 or -1; use a distance instead, such as "
         warn_user([(note, Setting("similarity", "negative_euclidean"))], DataWarning)
@@ -286,9 +267,6 @@ def warn_of_distances(matrix: Features, hierarchy: Hierarchy) -> None:
     Args:
         matrix: ``[N, N]``; up to 64 items of it are looked at.
         hierarchy: The tree, whose branches below the root are compared.
-
-    Example:
-        >>> warn_of_distances(np.eye(3), Hierarchy.from_children([[0, 1], [3, 2]], 3))
     """
     items = np.unique(np.linspace(0, hierarchy.n_items - 1, _MOST_ITEMS).astype(np.int64))
     square = matrix[items][:, items]

@@ -13,12 +13,7 @@ if TYPE_CHECKING:
 
 
 def label_text(label: Hashable) -> str:
-    """Return an id as text: the categories of a path in one string, other ids by ``str``.
-
-    Example:
-        >>> label_text(("Home", "Bath")), label_text(()), label_text(7)
-        ('Home / Bath', '(root)', '7')
-    """
+    """Return an id as text: the categories of a path in one string, other ids by ``str``."""
     if isinstance(label, tuple):
         return " / ".join(map(str, label)) if label else "(root)"
     return brief(label) if isinstance(label, int) and label.bit_length() >= 200 else str(label)

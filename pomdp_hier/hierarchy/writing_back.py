@@ -45,32 +45,6 @@ def written_like(tree: Hierarchy, source: str, form: str, read: Callable[[str], 
 
     Only the parent or path cells of moved nodes change. Removed nodes lose their row; a new node gets one, with blanks
     in the other columns. The text is read again and compared with the tree before it is returned.
-
-    Args:
-        tree: The tree, with the labels of the source.
-        source: The text of the source.
-        form: One of ``newick``, ``parents``, ``edges`` and ``paths``.
-        read: Reads such a text, with the options that the source was read with.
-        **columns: The reader's options: ``id`` or ``item``, ``parent``, ``child``, ``path``, ``levels``, ``sep``, and
-            ``form="table"`` for paths in a table.
-
-    Raises:
-        ReaderError: For another format.
-        HierarchyError: The format cannot hold the tree: two nodes of one id, or more levels than the table has columns.
-
-    Example:
-        >>> text = "id,parent,price\\nall,0,\\ntea,all,\\nsalt,tea,2\\nmint,tea,3\\noat,all,4\\n"
-        >>> labels = Hierarchy.from_parents(text).labels
-        >>> labels
-        ('salt', 'mint', 'oat', 'all', 'tea')
-        >>> moved = Hierarchy([3, 4, 4, -1, 3], 3, labels=labels)
-        >>> print(written_like(moved, text, "parents", Hierarchy.from_parents), end="")
-        id,parent,price
-        all,0,
-        tea,all,
-        salt,all,2
-        mint,tea,3
-        oat,tea,4
     """
     if form not in FORMATS:
         raise ReaderError(f"form: got {brief(form)}; expected one of {', '.join(FORMATS)}. Write the tree as JSON.")
@@ -195,14 +169,7 @@ def link_changes(
     links: Sequence[tuple[Hashable, Hashable]],
     ids_before: Sequence[Hashable],
 ) -> tuple[list[Any], list[tuple[Hashable, Hashable]]]:
-    """Return the new parent of each link's child, `KEPT` or `REMOVED`, and the links of new nodes.
-
-    Args:
-        tree: The tree.
-        ids: The id of each node, ``None`` for a root that has none.
-        links: The child and the parent of each row, whose parent is ``None`` or empty at a root.
-        ids_before: The ids of the original tree. Nodes that are only in the links, as empty categories, stay.
-    """
+    """Return the new parent of each link's child, `KEPT` or `REMOVED`, and the links of new nodes."""
     above = {
         name: None if parent < 0 else ids[parent]
         for name, parent in zip(ids, tree.parent.tolist(), strict=True)
@@ -232,15 +199,7 @@ def link_changes(
 
 
 def links_like(tree: Hierarchy, source: str, form: str, columns: dict[str, Any], before: Hierarchy) -> str:
-    """Return a tree as a table of parents or of edges, with the other cells of its source.
-
-    Args:
-        tree: The tree.
-        source: The text.
-        form: ``"parents"`` or ``"edges"``.
-        columns: The reader's options for the columns.
-        before: The original tree.
-    """
+    """Return a tree as a table of parents or of edges, with the other cells of its source."""
     sheet = Sheet.of(source, columns.get("delimiter"), header=columns.get("header", True))
     table = sheet.table
     rows: Sequence[int] = range(len(table.rows))
@@ -285,13 +244,7 @@ def ids_of(tree: Hierarchy, what: str, items: bool = False) -> list[str | None]:
 
 
 def paths_like(tree: Hierarchy, text: str, how: PathFormat) -> str:
-    """Return a tree as a table or lines of paths, with the other cells and lines of its source.
-
-    Args:
-        tree: The tree.
-        text: The source.
-        how: The reader's options.
-    """
+    """Return a tree as a table or lines of paths, with the other cells and lines of its source."""
     kind = source_kind(text, how)
     if kind == "table":
         sheet = Sheet.of(text, how.delimiter, how.comment, how.header)

@@ -50,20 +50,6 @@ def choosing_search(problem: POMDP, environment: POMDP) -> tuple[POMDP, POMDP]:
 
     In place of `Descend`, which samples a child from the guidance, there is one action `Enter` per child.
     The agent believes that the item is in the child with probability ``eta(c, c')``: ``b' = eta b``.
-
-    Args:
-        problem, environment: The two models of the search for one item.
-
-    Example:
-        >>> from pomdp_hier.hqs.paper.examples import load_amazon12
-        >>> from pomdp_hier.hqs import search_environment, search_problem
-        >>> from pomdp_hier.simulation import policy_value
-        >>> shop = load_amazon12()
-        >>> item = {"similarity": "precomputed", "delta": 0.005}
-        >>> agent, world = choosing_search(search_problem(shop.similarity, shop.hierarchies["A"], 0, **item),
-        ...                                search_environment(shop.similarity, shop.hierarchies["A"], 0, **item))
-        >>> round(float(policy_value(GreedyChild(), agent, world)), 4)
-        0.6225
     """
 
     def legal(state: Any) -> list[Any]:
@@ -150,30 +136,6 @@ def backtracking_search(
 
     A step down samples a child from the guidance. The searcher may leave an unlikely child again, at a cost. It does
     not observe how far down its way still holds the item.
-
-    Args:
-        problem, environment: The two models of the search for one item.
-        backs: The number of steps back per search.
-        price: The cost of each, in rewards.
-
-    Raises:
-        ParameterError: backs or price is negative.
-
-    Example:
-        >>> from pomdp_hier.hqs.paper.examples import load_amazon12
-        >>> from pomdp_hier.hqs import search_environment, search_problem
-        >>> from pomdp_hier.planning import RTBSS, ImmediateValue
-        >>> from pomdp_hier.simulation import policy_value
-        >>> shop = load_amazon12()
-        >>> item = {"similarity": "precomputed", "delta": 0.01}
-        >>> models = [build(shop.similarity, shop.hierarchies["A"], 0, **item)
-        ...           for build in (search_problem, search_environment)]
-        >>> policy = RTBSS(2, leaf_value=ImmediateValue(SEARCH))
-        >>> for backs in (0, 1):
-        ...     agent, world = backtracking_search(*models, backs=backs)
-        ...     print(round(float(policy_value(policy, agent, world)), 4))
-        0.5665
-        0.6202
     """
     if backs < 0 or price < 0:
         name, value = ("backs", backs) if backs < 0 else ("price", price)

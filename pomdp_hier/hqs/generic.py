@@ -54,26 +54,7 @@ class SearchValue:
 def search_value(
     policy: Any, problem: POMDP, environment: POMDP, *, updater: Any = None, follow_lost: bool = False
 ) -> SearchValue:
-    """Return the exact value of a policy in the search for one item, and its stop node.
-
-    Args:
-        policy: A `Policy` or a plain function of the belief.
-        problem: The agent's model of the search.
-        environment: The environment of the search.
-        updater: The agent's updater; Bayes' rule by default.
-        follow_lost: Whether to follow the searcher beyond a wrong branch. The value is the same, as only the -1 of a
-            failed search remains. By default only the true path is followed.
-
-    Example:
-        >>> from pomdp_hier.hqs import search_environment, search_problem
-        >>> from pomdp_hier.hqs.paper.examples import load_amazon12
-        >>> shop = load_amazon12()
-        >>> models = [build(shop.similarity, shop.hierarchies["A"], 0, similarity="precomputed", delta=0.005)
-        ...           for build in (search_problem, search_environment)]
-        >>> found = search_value(search_policy("one-step"), *models)
-        >>> found.stop_node, round(float(found.value), 4)
-        (16, 0.6204)
-    """
+    """Return the exact value of a policy in the search for one item, and its stop node."""
     followed = environment if follow_lost else _ends_when_lost(environment)
     evaluation = policy_value(policy, problem, followed, updater=updater, trace=True)
     ends: dict[Any, Number] = {}

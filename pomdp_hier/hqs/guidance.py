@@ -23,11 +23,7 @@ _LEAST = float(np.finfo(np.float64).tiny)
 
 
 def check_temperature(delta: float, nu: float) -> None:
-    """Raise unless delta and nu are positive and finite.
-
-    Raises:
-        ParameterError: One of them is out of range.
-    """
+    """Raise unless delta and nu are positive and finite."""
     if not (_is_finite(delta) and delta > 0):
         raise ParameterError(Argument("delta"), f": got {brief(delta)}; expected a positive number, such as 0.01.")
     if not (_is_finite(nu) and nu > 0):
@@ -39,9 +35,6 @@ def check_temperature(delta: float, nu: float) -> None:
 
 def check_bounds(bounds: Any) -> tuple[float, float]:
     """Return the bounds of a search for delta as two floats.
-
-    Raises:
-        ParameterError: They are not two increasing positive numbers.
 
     Example:
         >>> check_bounds([1e-3, 1])
@@ -68,12 +61,6 @@ def temperatures(levels: npt.ArrayLike, delta: float, nu: float = 1.0) -> Any:
 
     Temperatures that underflow, for nu below 1, are the smallest positive float: the most similar child is certain.
 
-    Example:
-        >>> temperatures([0, 1, 100_000], 0.01, 1.1)
-        array([0.01 , 0.011,   inf])
-        >>> temperatures([0, 1, 100_000], 0.01, 0.9)
-        array([1.00000000e-002, 9.00000000e-003, 2.22507386e-308])
-
     References:
         Huang, Piao, Moreno and Hurley, equation of guidance.
     """
@@ -93,10 +80,6 @@ def guidance(similarities: npt.ArrayLike, delta: float, nu: float = 1.0, level: 
         delta: Temperature at the root; positive.
         nu: Factor of the temperature per level; positive.
         level: Level of the parent.
-
-    Example:
-        >>> guidance([0.061, 0.0277], 0.005).round(4)
-        array([0.9987, 0.0013])
     """
     check_temperature(delta, nu)
     values = np.asarray(similarities, dtype=np.float64)
@@ -160,12 +143,7 @@ def most_likely_delta(
     max_entries: int = ENTRIES,
     random_state: int = 0,
 ) -> Calibration:
-    """Return the temperature that `calibrate_delta` describes.
-
-    Args:
-        tasks: Names and tasks of the trees, at any temperature.
-        bounds, max_entries, random_state: As for `calibrate_delta`.
-    """
+    """Return the temperature that `calibrate_delta` describes."""
     found = {name: _calibrated_tree(task, bounds, max_entries, random_state) for name, task in tasks}
     return Calibration(float(np.mean([tree.delta for tree in found.values()])), found, bounds)
 

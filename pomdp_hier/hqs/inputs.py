@@ -39,10 +39,6 @@ def check_weights(sample_weight: Any, hierarchy: FlatTree, rows: Ints | None = N
         hierarchy: The tree over the items.
         rows: The feature row of each item ``[N]``, where rows were joined to items by id.
 
-    Raises:
-        ParameterError: There is not one weight per row, a weight is negative or not finite, all weights are 0, or ids
-            are missing or unknown.
-
     Example:
         >>> from pomdp_hier import Hierarchy
         >>> tree = Hierarchy.from_paths({"boots": "shoes", "parka": "coats"})
@@ -85,11 +81,7 @@ def _place(row: int, hierarchy: FlatTree, rows: Ints | None, by_id: bool) -> str
 
 
 def _as_numbers(values: Any, n_rows: int) -> Floats:
-    """Return the values as a new array of floats ``[n_rows]``.
-
-    Raises:
-        ParameterError: They are not numbers, or another number of them.
-    """
+    """Return the values as a new array of floats ``[n_rows]``."""
     if isinstance(values, range) and len(values) != n_rows:  # which may be longer than memory
         values = ()
     try:
@@ -200,16 +192,6 @@ def prepare(
         compiled: Whether numba may sum dense features; the result is bit-for-bit identical.
         warn: Whether to warn of degenerate features.
         sample_weight: The weights of the items, as for `evaluate`.
-
-    Raises:
-        FeatureError: The features are unusable.
-        ParameterError: The weights are unusable.
-        HierarchyError: The tree is not a `Hierarchy`.
-
-    Example:
-        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> prepare([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, Settings()).task().rule
-        LookAhead(depth=1, tie='descend')
     """
     features = item_features(X, hierarchy, settings.similarity)
     weights = check_weights(sample_weight, hierarchy, features.rows)
@@ -243,20 +225,7 @@ def opened(
     trees: Mapping[str, Hierarchy] | None = None,
     warn: bool = True,
 ) -> tuple[Prepared, Run, Sampling]:
-    """Return the checked input, run and sample of keyword arguments of `evaluate`.
-
-    Args:
-        X: Features, as for `evaluate`.
-        hierarchy: A tree over their rows.
-        given: The keyword arguments.
-        refused: Settings that the caller does not take, with the reason.
-        trees: As for `prepare`.
-        warn: As for `prepare`.
-
-    Raises:
-        ParameterError: A setting is unknown, refused, out of range, or has no effect.
-        FeatureError: The features are unusable.
-    """
+    """Return the checked input, run and sample of keyword arguments of `evaluate`."""
     request = read_settings(given, **(refused or {}))
     request.check_used()
     compiled = request.run.engine != "numpy"
@@ -271,16 +240,7 @@ def opened(
 
 
 def as_trees(hierarchy: Hierarchy | Mapping[str, Hierarchy]) -> dict[str, Hierarchy]:
-    """Return trees by name; a single one is called "tree".
-
-    Raises:
-        HierarchyError: A value is not a `Hierarchy`.
-        ParameterError: The dict is empty, or the trees do not have the same items in the same order.
-
-    Example:
-        >>> list(as_trees(Hierarchy.from_children([[0, 1]], 2)))
-        ['tree']
-    """
+    """Return trees by name; a single one is called "tree"."""
     trees = dict(hierarchy) if isinstance(hierarchy, Mapping) else {"tree": hierarchy}
     if not trees:
         raise ParameterError("hierarchy: got an empty dict; expected a Hierarchy, or a dict of hierarchies by name.")

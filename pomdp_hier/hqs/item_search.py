@@ -104,11 +104,7 @@ def search_environment(
 
 
 def search_models(prepared: Prepared, item: int) -> tuple[POMDP, POMDP]:
-    """Return the agent's POMDP of the search for one item, and its environment.
-
-    Raises:
-        ParameterError: The item does not exist.
-    """
+    """Return the agent's POMDP of the search for one item, and its environment."""
     hierarchy = prepared.hierarchy
     eta = _guidance(prepared, item)
     rewards: dict[Hashable, Number] = dict(enumerate(prepared.rewards.reward.tolist()))
@@ -145,11 +141,7 @@ def _guidance(prepared: Prepared, item: int) -> dict[int, dict[int, float]]:
 
 
 def check_item(item: object, hierarchy: Hierarchy) -> None:
-    """Raise unless the item exists.
-
-    Raises:
-        ParameterError: It does not.
-    """
+    """Raise unless the item exists."""
     if not is_integer(item) or not 0 <= item < hierarchy.n_items:
         raise ParameterError(
             f"item: got {brief(item)}; expected "
@@ -158,11 +150,7 @@ def check_item(item: object, hierarchy: Hierarchy) -> None:
 
 
 def similarities_to_children(prepared: Prepared, item: int) -> dict[int, Floats]:
-    """Return the similarities of an item to the children of every internal node, the root first.
-
-    Raises:
-        ParameterError: The item does not exist.
-    """
+    """Return the similarities of an item to the children of every internal node, the root first."""
     tree = prepared.hierarchy
     check_item(item, tree)
     internal = np.flatnonzero(np.diff(tree.child_offsets) > 0)

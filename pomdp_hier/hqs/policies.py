@@ -114,15 +114,7 @@ class AlgorithmOne:
 def _by_margin(
     held: Number, here: Number, below: Collection[tuple[Number, Number]], tie: Tie, values: Mapping[Any, Number]
 ) -> Decision:
-    """Return the better action, compared by the margin as the vectorised engines do.
-
-    Args:
-        held: The belief b.
-        here: ``r(c) + 1``; searching has the value ``b * here - 1``, descending ``b * sum of eta**2 W - 1``.
-        below: ``eta`` and ``W`` of each child.
-        tie: The tie rule.
-        values: The Q values.
-    """
+    """Return the better action, compared by the margin as the vectorised engines do."""
     loss = held * here * total(eta * (1 - eta) for eta, _ in below)
     margin = held * total(eta * eta * (gross - here) for eta, gross in below) - loss
     descends, searches = (_goes(margin, loss, rule) for rule in ("descend", "search"))
@@ -194,10 +186,6 @@ def paper_readings(tie: Tie = "descend") -> dict[str, PlannedSearch]:
     ``"expand"`` is the appendix's algorithm: depth 2 with the best immediate reward as leaf value. ``"max-0"`` has
     depth 1, and the leaf value of searching a child, or 0 if that is larger and the child is internal. ``"search"`` is
     the simplification behind the paper's results: depth 1 with the leaf value of searching.
-
-    Example:
-        >>> list(paper_readings())
-        ['expand', 'max-0', 'search']
 
     References:
         Huang, Piao, Moreno and Hurley, section 4.1 and the appendix's Expand.
@@ -429,20 +417,7 @@ class RuleSearch:
 
 
 def search_policy(policy: Any, tie: Tie = "descend", hierarchy: Hierarchy | None = None) -> Policy:
-    """Return the policy on beliefs of a name, a stopping rule, a `Policy` or a function.
-
-    Args:
-        policy: As for `pomdp_hier.evaluate`.
-        tie: The tie rule of a policy given by name.
-        hierarchy: The tree, for a custom stopping rule.
-
-    Raises:
-        ParameterError: The policy is of another kind, or the tree is missing.
-
-    Example:
-        >>> search_policy("optimal", "search")
-        OptimalSearch(tie='search')
-    """
+    """Return the policy on beliefs of a name, a stopping rule, a `Policy` or a function."""
     rule = task.as_rule(policy, tie)
     if isinstance(rule, task.LookAhead):
         return OptimalSearch(rule.tie) if rule.depth is None else rtbss_policy(rule.depth, rule.tie)

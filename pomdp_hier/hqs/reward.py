@@ -27,10 +27,6 @@ def paper_reward(size: npt.ArrayLike, n_items: int) -> Floats:
 
     References:
         Huang, Piao, Moreno and Hurley, definition of the reward.
-
-    Example:
-        >>> paper_reward([4, 12], 12).round(4)
-        array([0.7698, 0.    ])
     """
     share = np.asarray(size, dtype=np.float64) / n_items
     # (e - exp(s)) / (e - 1) by expm1: exactly 0 at the root, full precision near it
@@ -40,18 +36,6 @@ def paper_reward(size: npt.ArrayLike, n_items: int) -> Floats:
 
 def node_rewards(hierarchy: Hierarchy, reward: Reward | None = None) -> NodeRewards:
     """Return the reward of every node, and its rise over the parent's.
-
-    Args:
-        hierarchy: The tree.
-        reward: ``reward(size, n_items)``; None for the paper's.
-
-    Raises:
-        ParameterError: The reward is not a function, is not a finite number above -1, or grows with the size.
-
-    Example:
-        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> node_rewards(tree, lambda size, n_items: 1 - size / n_items).rise
-        array([0.25, 0.25, 0.25, 0.25, 0.5 , 0.5 , 0.  ])
 
     References:
         Huang, Piao, Moreno and Hurley, reward model.

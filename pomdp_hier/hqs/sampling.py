@@ -351,13 +351,7 @@ class Sampling:
 
 
 def draw(hierarchy: Hierarchy, size: int, method: Method, ranks: Ints, half_width: float | None = None) -> Sample:
-    """Return a sample of ``size`` items, given random ranks ``[N]``.
-
-    Example:
-        >>> tree = Hierarchy.from_children([range(8)], 8)
-        >>> draw(tree, 3, "simple", np.array([7, 6, 5, 4, 3, 2, 1, 0])).items
-        array([5, 6, 7])
-    """
+    """Return a sample of ``size`` items, given random ranks ``[N]``."""
     n_items = hierarchy.n_items
     n_strata = max(1, size // _PER_STRATUM) if method == "stratified" else 1
     last = np.arange(n_strata + 1) * size // n_strata
@@ -396,11 +390,6 @@ def draw_weighted(
         clocks: Exponential random numbers ``[N]``: a group gives the item with the lowest number over its weight.
         weights: The weight of each item ``[N]``.
         half_width: As in `Sample`.
-
-    Example:
-        >>> tree = Hierarchy.from_children([range(4)], 4)
-        >>> draw_weighted(tree, 2, "simple", np.arange(4), np.ones(4), np.array([9.0, 1.0, 2.0, 0.0])).items
-        array([0, 2])
 
     References:
         Rao, Hartley, Cochran (1962), On a simple procedure of unequal probability sampling without replacement, JRSS B.

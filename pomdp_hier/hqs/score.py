@@ -35,12 +35,7 @@ _OF_A_SAMPLE = ("sample_size", "sampling", "random_state", "half_width", "covera
 
 
 def oracle_value(probability: npt.ArrayLike, reward: npt.ArrayLike) -> Floats:
-    """Return ``V = (r + 1) p - 1``, the value of a search with success probability p.
-
-    Example:
-        >>> float(oracle_value(0.9978, 0.6225).round(4))
-        0.6189
-    """
+    """Return ``V = (r + 1) p - 1``, the value of a search with success probability p."""
     return np.asarray((np.asarray(reward, dtype=np.float64) + 1.0) * np.asarray(probability, dtype=np.float64) - 1.0)
 
 
@@ -164,12 +159,7 @@ def evaluate(
 
 
 def chosen_items(items: Any, sampling: Sampling, hierarchy: Hierarchy) -> Ints | None:
-    """Return the item numbers of an argument as an array; None for all items, or for a sample of them.
-
-    Raises:
-        HierarchyError: The tree is not a `Hierarchy`.
-        ParameterError: They are not item numbers, or a sample was requested as well.
-    """
+    """Return the item numbers of an argument as an array; None for all items, or for a sample of them."""
     require_hierarchy(hierarchy)
     if items is None:
         return None
@@ -213,11 +203,7 @@ def score_items(prepared: Prepared, run: Run, items: Ints) -> HQSResult:
 
 
 def with_weights(result: Scores, weights: Floats | None, items: Ints) -> Scores:
-    """Return the result for these items with their weights, given those of all items ``[N]``, if there are any.
-
-    Raises:
-        ParameterError: All weights are 0.
-    """
+    """Return the result for these items with their weights, given those of all items ``[N]``, if there are any."""
     if weights is None:
         return result
     own = weights[items]

@@ -251,9 +251,6 @@ def expected_search_length(
 def check_label_cost(label_cost: object) -> None:
     """Raise unless the cost is a number of at least 0.
 
-    Raises:
-        ParameterError: It is not such a number.
-
     Example:
         >>> check_label_cost(-1)
         Traceback (most recent call last):
@@ -282,11 +279,6 @@ def search_length(
 
 def search_length_beside(X: Any, hierarchy: Hierarchy, result: HQSResult, **settings: Any) -> SearchLengthResult:
     """Return the expected search length of the items of an HQS result, at its temperature.
-
-    Args:
-        X, hierarchy: As for the result.
-        result: The result of `evaluate`.
-        **settings: Those of the result's model.
 
     Example:
         >>> from pomdp_hier import evaluate

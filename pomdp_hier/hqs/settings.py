@@ -228,19 +228,7 @@ class Request:
 
 
 def read_settings(given: Mapping[str, Any], **refused: str) -> Request:
-    """Return the records of keyword arguments of `evaluate`.
-
-    Args:
-        given: The keyword arguments.
-        **refused: Settings that the caller does not take, each with the reason and the remedy.
-
-    Raises:
-        ParameterError: A setting is unknown, refused or out of range.
-
-    Example:
-        >>> read_settings({"delta": 0.1, "threads": 2}).run.threads
-        2
-    """
+    """Return the records of keyword arguments of `evaluate`."""
     if "checkpoint" in refused:
         refused.setdefault("policy_version", refused["checkpoint"])
     for name, reason in refused.items():

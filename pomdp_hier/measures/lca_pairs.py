@@ -42,12 +42,7 @@ class Branching:
 
 
 def neighbour_ancestors(hierarchy: Hierarchy) -> Ints:
-    """Return the lowest common ancestor of each item of ``item_order`` and the next one, ``[N - 1]``.
-
-    Example:
-        >>> neighbour_ancestors(Hierarchy.from_children([[0, 1], [3, 2]], 3))
-        array([3, 4])
-    """
+    """Return the lowest common ancestor of each item of ``item_order`` and the next one, ``[N - 1]``."""
     nodes = np.flatnonzero(hierarchy.parent >= 0)
     parents = hierarchy.parent[nodes]
     later = hierarchy.starts[nodes] > hierarchy.starts[parents]
@@ -57,14 +52,7 @@ def neighbour_ancestors(hierarchy: Hierarchy) -> Ints:
 
 
 def branching_nodes(hierarchy: Hierarchy, items: Ints, classes: Ints) -> Branching:
-    """Return the branching nodes of possibly overlapping classes, given as pairs of item and class ``[M]``.
-
-    Example:
-        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> found = branching_nodes(tree, np.arange(4), np.array([7, 7, 7, 8]))
-        >>> found.nodes, found.counts, found.above
-        (array([4, 6]), array([2, 3]), array([ 1, -1]))
-    """
+    """Return the branching nodes of possibly overlapping classes, given as pairs of item and class ``[M]``."""
     n_items = hierarchy.n_items
     position = np.argsort(hierarchy.item_order)
     _, rank = np.unique(classes, return_inverse=True)
@@ -113,12 +101,7 @@ def range_ancestors(hierarchy: Hierarchy, left: Ints, right: Ints) -> Ints:
 def one_label_per_item(
     hierarchy: Hierarchy, labels: Any, read: Callable[[Any], Any] = lambda label: label
 ) -> list[Any]:
-    """Return the labels as a list, each converted by ``read``: one hashable label per item.
-
-    Raises:
-        HierarchyError: It is not a hierarchy.
-        ParameterError: The number of labels differs from that of the items, or one is not hashable.
-    """
+    """Return the labels as a list, each converted by ``read``: one hashable label per item."""
     require_hierarchy(hierarchy)
     try:
         given = labels.tolist() if isinstance(labels, np.ndarray) else held("labels", labels)
@@ -268,12 +251,7 @@ def at_ancestor(hierarchy: Hierarchy, below: Floats) -> Floats:
 
 
 def pair_counts(hierarchy: Hierarchy) -> Floats:
-    """Return the number of item pairs per LCA ``[K]``.
-
-    Example:
-        >>> pair_counts(Hierarchy.from_children([[0, 1], [3, 2]], 3))
-        array([1., 2.])
-    """
+    """Return the number of item pairs per LCA ``[K]``."""
     sizes = hierarchy.sizes[hierarchy.n_items :].astype(np.float64)
     return at_ancestor(hierarchy, sizes * (sizes - 1) / 2)
 

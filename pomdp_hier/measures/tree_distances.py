@@ -31,13 +31,7 @@ BY_NUMBER = "tree = Hierarchy.from_children(tree.to_children(), tree.n_items, si
 
 
 def aligned(hierarchy: Hierarchy, other: Hierarchy, what: str) -> Hierarchy:
-    """Return the other tree with its items numbered as in the first tree.
-
-    Args:
-        hierarchy: A hierarchy.
-        other: Another one over the same items.
-        what: The comparison, for the error.
-    """
+    """Return the other tree with its items numbered as in the first tree."""
     numbers = item_numbers(hierarchy, other, what)
     return other if numbers is None else other.permuted(numbers, with_labels=True)
 
@@ -55,14 +49,6 @@ def item_numbers(
 
     Two items are the same where their labels are equal, or equal as text where all labels of either tree are text.
     A tree without labels, or with the labels ``0..N-1``, does not name its items and is compared by number.
-
-    Args:
-        hierarchy: A hierarchy.
-        other: Another one over the same items.
-        what: The comparison, for the error.
-        names: The names of the two trees, for the error.
-        by_number: How the caller compares trees by number, for the error.
-        error: The class of the error.
     """
     require_hierarchy(hierarchy)
     require_hierarchy(other)
@@ -142,20 +128,6 @@ def untangle(hierarchy: Hierarchy, other: Hierarchy, *, rounds: int = 20) -> tup
 
     In turn, the children of each node are sorted by the mean position of their items in the other tree, while the
     entanglement falls. The best orders are returned. Each tree keeps the numbers and names of its nodes.
-
-    Args:
-        hierarchy: A hierarchy.
-        other: Another one over the same items, by name; by number where a tree does not name its items.
-        rounds: The largest number of turns per tree.
-
-    Raises:
-        HierarchyError: The two are not over the same items.
-
-    Example:
-        >>> straight = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> crossed = Hierarchy.from_children([[1, 0], [3, 2], [5, 4]], 4)
-        >>> entanglement(*untangle(straight, crossed))
-        0.0
 
     References:
         Sugiyama, Tagawa, Toda (1981), Methods for visual understanding of hierarchical system structures (the

@@ -274,12 +274,7 @@ def belief_of_own(probabilities: dict[Any, Number]) -> Belief:
 
 
 def as_belief(belief: Any, tolerance: float = MASS_TOLERANCE) -> Belief:
-    """Return the belief that a `Belief` or a mapping from state to probability stands for.
-
-    Args:
-        belief: What was given as a belief.
-        tolerance: The largest distance from 1 of the sum of a mapping.
-    """
+    """Return the belief that a `Belief` or a mapping from state to probability stands for."""
     if isinstance(belief, Belief):
         return belief
     if isinstance(belief, Mapping):

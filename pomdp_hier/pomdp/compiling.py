@@ -28,14 +28,6 @@ def compile_problem(problem: CorePOMDP, *, tolerance: float | None = None) -> Ta
     Models on arrays over the problem's spaces are used unchanged. Other models are called once per nonterminal state
     and legal action.
 
-    Args:
-        problem: The problem to compile.
-        tolerance: The largest distance from 1 of a row's sum; the problem's tolerance by default.
-
-    Raises:
-        ModelError: Legal actions depend on the belief. Or a row does not sum to 1 within ``tolerance``, has an outcome
-            that is not in its space, or is not a number. `check_problem` lists all such issues at once.
-
     Example:
         >>> from pomdp_hier import POMDP
         >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,

@@ -26,14 +26,7 @@ _NO_SAMPLE = (pomdp_py.TransitionModel.sample, pomdp_py.ObservationModel.sample)
 
 
 def asked(location: Callable[[], str], remedy: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of another package's function; an error names the location.
-
-    Args:
-        location: Returns the location, for an error.
-        remedy: What to do if the function cannot be changed.
-        function: The function.
-        arguments: Its arguments.
-    """
+    """Return the result of another package's function; an error names the location."""
     try:
         return function(*arguments)
     except MODEL_ERRORS as error:

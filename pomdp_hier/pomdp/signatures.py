@@ -113,25 +113,7 @@ class _Reordered:
 
 
 def bind(what: str, function: Callable[..., Any], signature: Signature | None = None) -> Bound:
-    """Return the function bound to its roles.
-
-    Args:
-        what: The argument's name; by default also the name of the signature.
-        function: The user's function, or another callable.
-        signature: The arguments of such a function.
-
-    Raises:
-        PomdpHierError: Of the signature's class. The parameters have no reading, or more than one.
-
-    Example:
-        >>> move = bind("transition", lambda a, s: f"{s} after {a}")
-        >>> move.call("here", "go")
-        'here after go'
-        >>> bind("reward", lambda s, n, a: 1)
-        Traceback (most recent call last):
-        ...
-        pomdp_hier.errors.ModelError: reward: got (s, n, a); expected (state, action[, next_state[, observation]]). 'n' can be next_state or observation: rename it, such as to 'next_state'.
-    """  # noqa: E501
+    """Return the function bound to its roles."""
     wanted = SIGNATURES[what] if signature is None else signature
     parameters = _parameters(function)
     if parameters is None:  # some builtins have no signature
@@ -172,9 +154,6 @@ def require_pickled(functions: Mapping[str, Any]) -> None:
     """Raise an error if `pickle` cannot write a function, such as one inside another function.
 
     Copies share functions, and pickling by value (cloudpickle, which processes of joblib use) writes them too.
-
-    Args:
-        functions: Functions and classes by argument name.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -137,11 +137,7 @@ def unwrapped(value: Any) -> Any:
 
 @contextmanager
 def seeded_random(seed: int | None) -> Iterator[None]:
-    """Seed Python's global ``random``, which pomdp-py samples from, and restore its state afterwards.
-
-    Args:
-        seed: Any integer; ``None`` seeds from the operating system.
-    """
+    """Seed Python's global ``random``, which pomdp-py samples from, and restore its state afterwards."""
     before = random.getstate()
     random.seed(seed)
     try:
@@ -163,10 +159,6 @@ def nearest(value: Any, known: Iterable[Any]) -> str:
 
 def require_action(action: Any, known: Collection[Any]) -> None:
     """Raise an error for an unknown action, for which a model with an ``else`` would have probabilities.
-
-    Args:
-        action: The given action.
-        known: The problem's actions, as a set or a dict.
 
     Example:
         >>> require_action("lisen", frozenset(["listen"]))

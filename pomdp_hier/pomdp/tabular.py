@@ -25,12 +25,7 @@ DENSE_FILL = 0.5
 
 
 def prefers_dense(matrix: sparse.csr_array) -> bool:
-    """Return whether a matrix-vector product is faster with a dense matrix, by size and density.
-
-    Example:
-        >>> prefers_dense(sparse.eye_array(100, format="csr")), prefers_dense(sparse.eye_array(500, format="csr"))
-        (True, False)
-    """
+    """Return whether a matrix-vector product is faster with a dense matrix, by size and density."""
     cells = matrix.shape[0] * matrix.shape[1]
     if cells <= DENSE_STATES**2:
         return True

@@ -56,12 +56,6 @@ def joined(parts: Iterable[object], between: str = "") -> Html:
 def element(tag: str, *content: object, **attributes: object) -> Html:
     """Return an element with its content and attributes escaped.
 
-    Args:
-        tag: Its name.
-        content: Its content.
-        attributes: By name, with ``_`` in place of ``-``. A ``_`` at the end, as after a keyword of Python, is dropped.
-            An attribute that is ``None`` is left out.
-
     Example:
         >>> element("td", "1 < 2", class_="n", data_label='"the" figure', title=None)
         '<td class="n" data-label="&quot;the&quot; figure">1 &lt; 2</td>'
@@ -75,12 +69,7 @@ def element(tag: str, *content: object, **attributes: object) -> Html:
 
 
 def filled(template: str, **slots: object) -> Html:
-    """Return a template of this package with its slots, ``{name}`` or ``{name:,}``, filled and escaped.
-
-    Args:
-        template: The file's name in the folder ``templates``.
-        slots: The content of each slot.
-    """
+    """Return a template of this package with its slots, ``{name}`` or ``{name:,}``, filled and escaped."""
     return Html(_Escaping().vformat(asset(template), (), slots))
 
 
@@ -90,12 +79,7 @@ class _Escaping(Formatter):
 
 
 def script_data(value: Any) -> Html:
-    r"""Return the value as JSON for a ``script`` element, with ``<`` as an escape sequence.
-
-    Example:
-        >>> script_data(["</script>", "a&b"])
-        '["\\u003c/script>","a&b"]'
-    """
+    r"""Return the value as JSON for a ``script`` element, with ``<`` as an escape sequence."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Html(text.replace("<", "\\u003c"))
 
@@ -104,10 +88,6 @@ def figure_text(value: object, most: int = 60) -> str:
     """Return the value as one line of plain text of bounded length for a matplotlib figure.
 
     A dollar sign would begin a formula, and an underscore in front or nothing at all keep a label out of the legend.
-
-    Example:
-        >>> figure_text("$5 a_b"), figure_text("_end"), figure_text(""), figure_text("x" * 9, most=4)
-        ('\\\\$5 a_b', ' _end', '""', 'xxx…')
     """
     text = shortened(visible(str(value)), most).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text or '""'
@@ -169,12 +149,7 @@ def require_axis_range(name: str, values: Floats) -> None:
 
 
 def new_axes(ax: "Axes | None", *, width: float = 6.4, height: float = 4.0) -> "Axes":
-    """Return the axes given, or those of a new figure (inches), without the frame's upper and right lines.
-
-    Raises:
-        ParameterError: They are not axes, or are those of a polar plot or in three dimensions.
-        MissingExtraError: Matplotlib is not installed.
-    """
+    """Return the axes given, or those of a new figure (inches), without the frame's upper and right lines."""
     if ax is None:
         figures = from_extra("plot", "matplotlib.figure", "figures need matplotlib")
         # A Figure of its own, not pyplot's: nothing is registered globally, so nothing has to be closed.
@@ -196,10 +171,6 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """Return the width of a text in points, at a font size in points; dollar signs begin no formula.
 
     Letters placed on pixels add up to 6 %.
-
-    Example:
-        >>> text_width("$x$", 10) == text_width(figure_text("$x$"), 10) > text_width("x", 10)
-        True
     """
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
@@ -216,10 +187,6 @@ def wrapped(value: object, width: float, size: float, most: int = 60) -> str:
     """Return the value as plain text in lines of at most ``width`` points, at a font size in points.
 
     Lines end at spaces, or after a slash, a hyphen or an underscore; within a word only if it is wider than a line.
-
-    Example:
-        >>> wrapped("open the left door", 60, 10), wrapped("costs $5", 300, 10)
-        ('open the\\nleft door', 'costs \\\\$5')
     """
     lines = [""]
     for part in re.split(r"(?<=\s)(?!/)|(?<=\w[/_-])(?=\w)", shortened(visible(str(value)), most)):
@@ -234,12 +201,7 @@ def wrapped(value: object, width: float, size: float, most: int = 60) -> str:
 
 
 def spread(places: Sequence[float], gap: float, limits: tuple[float, float] = (0.0, 1.0)) -> list[float]:
-    """Return increasing places moved as little as possible, so that neighbours are ``gap`` apart within the limits.
-
-    Example:
-        >>> spread([0.0, 0.5, 0.52], 0.1), spread([0.01, 0.02], 0.1)
-        ([0.0, 0.46, 0.56], [0.0, 0.1])
-    """
+    """Return increasing places moved as little as possible, so that neighbours are ``gap`` apart within the limits."""
     from scipy.optimize import isotonic_regression
 
     if not len(places):

@@ -182,13 +182,7 @@ class Destination:
 
 
 def destinations(diagnosis: Diagnosis, limit: int, *, examples: int = 4) -> list[Destination]:
-    """Return the clusters that searchers for their siblings end in, by cost and number of items.
-
-    Args:
-        diagnosis: What `pomdp_hier.analysis.diagnose` returned.
-        limit: The maximum number of clusters.
-        examples: How many lost items each names at most.
-    """
+    """Return the clusters that searchers for their siblings end in, by cost and number of items."""
     tree = diagnosis.hierarchy
     nodes, at = np.unique(diagnosis.pair_rival, return_inverse=True)
     cost, searchers, items = (

@@ -216,12 +216,7 @@ class _Sides:
 
 
 def _of_headings(tree: Hierarchy, leaves: Mapping[int, int]) -> Hierarchy:
-    """Return the tree above the headings, with the headings as its items.
-
-    Args:
-        tree: The tree.
-        leaves: The number of each heading, by its node.
-    """
+    """Return the tree above the headings, with the headings as its items."""
     above: dict[int, int] = {}
     for leaf in leaves:
         node = int(tree.parent[leaf])

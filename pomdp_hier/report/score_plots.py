@@ -300,11 +300,6 @@ def draw_level_success(
         stopped: ``[L]``, the share that has stopped on it above the level.
         levels: ``[L]``, the levels' numbers, from 0 (the root) by default.
         ax: Where to draw; a new figure by default.
-
-    Example:
-        >>> ax = draw_level_success([1, 0.8, 0.5], [0, 0.2, 0.3], [0, 0, 0.2])
-        >>> ax.get_ylabel()
-        'share of searches'
     """
     count = len(finite_numbers("right", right))
     parts = [finite_numbers("stopped", stopped, count), np.asarray(right), finite_numbers("lost", lost, count)]

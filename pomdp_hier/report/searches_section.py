@@ -12,14 +12,7 @@ from pomdp_hier.searches.fit import DeltaFit, Gain, PartFit
 
 
 def searches_section(shown: PredictedObserved | None, fit: DeltaFit | None, cells: NodeCells, limit: int) -> Html:
-    """Return the section; nothing without a fit and a comparison.
-
-    Args:
-        shown: The result of `predicted_and_observed`.
-        fit: The result of `fit_delta`.
-        cells: Cells with names of nodes.
-        limit: The largest number of rows per table.
-    """
+    """Return the section; nothing without a fit and a comparison."""
     if shown is None and fit is None:
         return Html("")
     sentences = [*(fit.sentences() if fit is not None else []), *(shown.sentences() if shown is not None else [])]

@@ -43,17 +43,6 @@ def moved(one: Hierarchy, other: Hierarchy, n: int) -> list[Moved]:
 
     A cluster of both trees has moved if its two parents do not share half the items of each. For large parents, 31
     items are compared.
-
-    Args:
-        one: A tree, untangled.
-        other: Another one over the same items, untangled with it.
-        n: How many at most.
-
-    Example:
-        >>> one = Hierarchy.from_children([[0, 1, 2], [3, 4, 5], [6, 7]], 6)
-        >>> other = Hierarchy.from_children([[0, 1, 2, 5], [3, 4], [6, 7]], 6)
-        >>> [(found.nodes, found.source, found.target) for found in moved(one, other, 5)]
-        [((5,), 7, 6)]
     """
     same = common_clusters(one, other)
     below = np.flatnonzero((same >= 0) & (other.parent >= 0))
@@ -100,14 +89,6 @@ def tanglegram(
     The leaves are the items, or the leaf clusters if there are too many items. A line between leaf clusters is as heavy
     as the share of the smaller one's items that both have. Where these are too many as well, nothing is drawn but said
     so.
-
-    Args:
-        one: The tree on the left.
-        other: The tree on the right.
-        names: What the left one's nodes are called.
-        other_names: What the right one's nodes are called.
-        titles: What the trees are called.
-        what: What the items are called.
     """
     by_items = one.n_items <= MOST_LEAVES
     leaves = [_leaves(tree, by_items) for tree in (one, other)]

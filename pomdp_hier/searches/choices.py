@@ -216,11 +216,7 @@ def _plural(words: str, count: int) -> str:
 
 
 def require_searches(searches: object, hierarchy: Hierarchy) -> Searches:
-    """Return the searches if they are of this tree.
-
-    Raises:
-        ParameterError: They are not the result of `read_searches`, or were read for another tree.
-    """
+    """Return the searches if they are of this tree."""
     check_kind("searches", searches, Searches, "the result of read_searches(source, hierarchy)")
     assert isinstance(searches, Searches)
     if searches.hierarchy is not hierarchy and not (
@@ -235,12 +231,7 @@ def require_searches(searches: object, hierarchy: Hierarchy) -> Searches:
 
 
 def choices_of(affinity: Affinity, searches: Searches) -> Choices:
-    """Return the choices in recorded searches, with the similarities of their alternatives.
-
-    Args:
-        affinity: Similarities of the items to the clusters of the tree.
-        searches: The searches.
-    """
+    """Return the choices in recorded searches, with the similarities of their alternatives."""
     tree = searches.hierarchy
     replay = _Replay(searches)
     for number in range(len(searches)):

@@ -127,11 +127,7 @@ class _Record:
 
 
 def _checked_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the named columns by role.
-
-    Raises:
-        ParameterError: It is not a mapping, a role is unknown, or both forms of a table are named.
-    """
+    """Return the named columns by role."""
     if columns is not None and not isinstance(columns, Mapping):
         raise unexpected("columns", columns, "a dict of columns by role, such as {'item': 'target'}")
     given = dict(columns or {})
@@ -221,11 +217,7 @@ def _of_clicks(table: Table, at: tuple[int | None, int | None, int, int | None, 
 
 
 def _hashable(cell: Any, row: int, role: str) -> Hashable:
-    """Return a cell as a key; a list, such as a path, as a tuple.
-
-    Raises:
-        ReaderError: It is not hashable.
-    """
+    """Return a cell as a key; a list, such as a path, as a tuple."""
     cell = tuple(cell) if isinstance(cell, list) else cell
     try:
         hash(cell)

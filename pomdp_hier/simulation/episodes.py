@@ -148,11 +148,7 @@ class _Row:
 
 
 def return_of(terms: Sequence[float]) -> float:
-    """Return the sum of the discounted rewards of an episode.
-
-    Raises:
-        ModelError: It is so large that floats cannot hold the variance of returns.
-    """
+    """Return the sum of the discounted rewards of an episode."""
     return float(within_floats(total(terms), 1e150))
 
 

@@ -17,12 +17,7 @@ _NEGATIVE = re.compile(r"(?<![\w.-])-(?=\d)")  # the sign of a number in text
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that results depend on, by name.
-
-    Example:
-        >>> sorted(versions())
-        ['numpy', 'pomdp_hier', 'python']
-    """
+    """Return the versions that results depend on, by name."""
     return {"pomdp_hier": __version__, "python": platform.python_version(), "numpy": np.__version__}
 
 

@@ -139,11 +139,6 @@ def return_span(environment: POMDP, horizon: int | None) -> float:
 
     ``max_s V_best(s) - min_s V_worst(s)`` over the possible initial states, where every step has the greatest or the
     least reward that is possible. It is NaN where the environment cannot be compiled.
-
-    Example:
-        >>> from pomdp_hier.problems import tiger
-        >>> return_span(tiger(), horizon=2)
-        214.5
     """
     if horizon == 0:
         return 0.0
@@ -309,11 +304,7 @@ def open_returns(
 
 
 def key_of(policy_version: str | None, problem: POMDP, environment: POMDP, **parts: Any) -> str:
-    """Return the key of one run: its policy, models, seed and settings.
-
-    Raises:
-        ParameterError: A part cannot be pickled, and there is no ``policy_version``.
-    """
+    """Return the key of one run: its policy, models, seed and settings."""
     pair = (problem, environment)
     models = [_identity(model) for model in pair]
     policy = parts.get("policy")

@@ -82,14 +82,7 @@ def _is_frame(source: Any) -> bool:
 
 
 def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = None, header: bool = True) -> Table:
-    """Return the table of CSV, a data frame, a dictionary of columns, or a list of rows.
-
-    Args:
-        source: A string with a line break is CSV text, another string a path.
-        names: The column names of rows that are plain tuples.
-        delimiter: The delimiter of CSV; by default the most frequent of comma, semicolon and tab in the header.
-        header: Of CSV; whether its first line names the columns.
-    """
+    """Return the table of CSV, a data frame, a dictionary of columns, or a list of rows."""
     if is_text_source(source):
         text = read_text(source, is_text=lambda text: "\n" in text or "\r" in text, workbooks=True)
         return read_csv(text, delimiter, header=header)
@@ -154,15 +147,6 @@ def read_csv(text: str, delimiter: str | None = None, comment: str | None = "#",
     """Return the table of CSV text, all cells as text; rows are counted from 1 below the header.
 
     Without a header the columns are called by their numbers, "1" the first.
-
-    Raises:
-        ReaderError: For text of another format, and a header that names a column twice.
-
-    Example:
-        >>> read_csv("id,parent\\n1,\\n2,1\\n").rows
-        [['1', ''], ['2', '1']]
-        >>> read_csv("2,1\\n3,1\\n", header=False).columns
-        ['1', '2']
     """
     refuse_other_formats(text)
     found = open_csv(text, ReaderError, delimiter=delimiter, comment=comment_mark(text, comment))
@@ -216,9 +200,6 @@ def read_text(source: TextSource | Any, is_text: Callable[[str], bool], *, workb
     """Return the text of a source, without a byte order mark; a string is a path unless ``is_text`` accepts it.
 
     With ``workbooks``, a sheet of a workbook is returned as CSV.
-
-    Raises:
-        ReaderError: The file cannot be read, or is not text in UTF-8.
     """
     name, path = "the text", "the workbook"
     source = source.removeprefix("\ufeff") if isinstance(source, str) else source
@@ -275,9 +256,6 @@ def links_of(table: Table, parent: str | None = None, child: str | None = None) 
 
     If only one of the two columns exists, the column of node ids takes the role of the other. In triples,
     ``broader`` names the parent of its subject; ``narrower``, the inverse, is used only without ``broader``.
-
-    Raises:
-        ReaderError: There are no such columns, or no triple is a link.
 
     Example:
         >>> links_of(Table(["concept", "skos:narrower"], []))[1:], links_of(Table(["concept", "skos:broader"], []))[1:]

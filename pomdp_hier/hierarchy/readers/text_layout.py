@@ -67,10 +67,6 @@ class Structure:
 def structures(lines: Sequence[str], *, bare: bool = True) -> list[Structure]:
     """Return the structures that fit the lines, the best first; none for a plain list of names.
 
-    Args:
-        lines: The lines that are neither blank nor comments.
-        bare: Whether these are whole lines of a text, not the paths of known items.
-
     Example:
         >>> [(found.sep, found.n_lines) for found in structures(["k__A; p__B", "k__A; p__C/D"])]
         [(';', 2)]
@@ -94,11 +90,7 @@ def structures(lines: Sequence[str], *, bare: bool = True) -> list[Structure]:
 
 
 def refuse_other_formats(text: str, expected: str = "a table with a header") -> None:
-    """Raise an error for text of another format.
-
-    Raises:
-        ReaderError: The message names the reader.
-    """
+    """Raise an error for text of another format."""
     lines = [line for line in text[:100_000].splitlines() if line.strip() and not line.startswith("#")]
     if lines and (found := _other_format(lines, text)) is not None:
         raise found.refusal(lines, expected)
@@ -284,9 +276,6 @@ def _fits_by_tops(lines: Sequence[str], sep: str) -> bool:
 
 def outline_levels(lines: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the path of each line of an outline: by indentation, bullets, heading marks or drawn branches.
-
-    Raises:
-        ReaderError: A line is indented less than the one before, but not as any above.
 
     Example:
         >>> outline_levels(["Food", "├── Fruit", "│   └── Apple", "└── Bread"])[2:]

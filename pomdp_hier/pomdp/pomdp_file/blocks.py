@@ -43,12 +43,7 @@ class _BlockReader(Reader):
     """A reader of files whose statements of T, O and R begin lines and come after all others."""
 
     def read(self) -> FileContent:
-        """Return the content of the file.
-
-        Raises:
-            PomdpFileError: The file has an error; its place is not known.
-            _IrregularError: The file is not regular enough for blocks.
-        """
+        """Return the content of the file."""
         first = _FIRST.search(self.source.text)
         if first is None:
             raise _IrregularError
