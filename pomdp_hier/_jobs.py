@@ -87,9 +87,6 @@ _KEPT = threading.local()  # what this thread of a process has last built
 class OnceAProcess(Generic[Result]):
     """An object shared by the tasks of a process, which builds it at its first task.
 
-    Args:
-        build: The function that returns the object.
-
     Example:
         >>> squares = OnceAProcess(dict)
         >>> squares()[3] = 9

@@ -338,10 +338,6 @@ class Walk:
         """Return which items of a step continue under the rule of the task ``[m]``.
 
         The hindsight policy visits the complete true path.
-
-        Args:
-            step: The step.
-            eta, margin, loss: The result of `Step.weigh`.
         """
         rule = self.task.rule
         if isinstance(rule, LookAhead):

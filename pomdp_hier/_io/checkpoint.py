@@ -43,20 +43,6 @@ class Checkpoint(Generic[Row]):
 
     Attributes:
         rows: The finished rows.
-
-    Example:
-        >>> import tempfile
-        >>> from typing import NamedTuple
-        >>> class Square(NamedTuple):
-        ...     number: int
-        ...     square: float
-        >>> folder = tempfile.TemporaryDirectory()
-        >>> with Checkpoint.open(folder.name + "/run", "abc", Square, lambda row: row.square >= 0) as checkpoint:
-        ...     checkpoint.append([Square(3, 9.0)])
-        >>> with Checkpoint.open(folder.name + "/run", "abc", Square, lambda row: row.square >= 0) as checkpoint:
-        ...     checkpoint.rows
-        {3: Square(number=3, square=9.0)}
-        >>> folder.cleanup()
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, rows: dict[Any, Row]) -> None:
@@ -68,14 +54,7 @@ class Checkpoint(Generic[Row]):
     def open(
         cls, path: str | os.PathLike[str], key: str, kind: type[Row], possible: Callable[[Row], bool]
     ) -> Iterator["Checkpoint[Row]"]:
-        """Yield the checkpoint at the path, new or resumed, locked against other processes until the block ends.
-
-        Args:
-            path: The file.
-            key: The `fingerprint` of the run.
-            kind: The named tuple of a row; its fields are int, float, str or bytes, and the first one identifies it.
-            possible: Returns whether a run can have written a row.
-        """
+        """Yield the checkpoint at the path, new or resumed, locked against other processes until the block ends."""
         check_path("checkpoint", path)
         target = Path(os.path.abspath(path))
         with _sqlite_errors(target):

@@ -205,11 +205,7 @@ class HQSScorer:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the HQS of the tree of the estimator over the rows of its fit.
-
-        Raises:
-            ParameterError: The estimator does not have a tree, or has one over other rows; or weights are given twice.
-        """
+        """Return the HQS of the tree of the estimator over the rows of its fit."""
         given = {} if sample_weight is None else {"sample_weight": sample_weight}
         if given and self.settings.get("sample_weight") is not None:
             raise ParameterError(

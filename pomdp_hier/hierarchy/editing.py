@@ -24,20 +24,10 @@ class Draft(Generic[Tree]):
 
     `moved`, `merged`, `without`, `collapsed` and `parted` return the changes of an edit; `apply` applies them.
 
-    Args:
-        given: The original tree.
-        called: The name of a node in messages, by default its number.
-
     Attributes:
         given: The original tree.
         parent: The parent of every node, including new ones.
         below: The nodes directly below each internal node.
-
-    Example:
-        >>> draft = Draft(FlatTree([4, 4, 5, 5, 6, 6, -1], 4))
-        >>> draft.apply(draft.merged([5], 4))
-        >>> draft.tree().parent
-        array([ 4,  4,  4,  4,  5, -1])
     """
 
     def __init__(self, given: Tree, called: Callable[[int], str] = str) -> None:
@@ -52,11 +42,7 @@ class Draft(Generic[Tree]):
     # ---- the changes of an edit
 
     def moved(self, node: Any, target: Any) -> Parents:
-        """Return the new parent of an item or a cluster that is moved to another internal node.
-
-        Raises:
-            ParameterError: The node is the root, or the target is an item or inside the moved node.
-        """
+        """Return the new parent of an item or a cluster that is moved to another internal node."""
         self._check_node("node", node, "moved")
         self._check_inner("target", target)
         above = int(target)
@@ -70,11 +56,7 @@ class Draft(Generic[Tree]):
         return {int(node): int(target)}
 
     def merged(self, nodes: Iterable[Any], target: Any) -> Parents:
-        """Return the new parents of the nodes below clusters that are merged into their sibling.
-
-        Raises:
-            ParameterError: A cluster is not an internal node beside the target.
-        """
+        """Return the new parents of the nodes below clusters that are merged into their sibling."""
         self._check_inner("target", target)
         changes: Parents = {}
         for node in nodes:
@@ -89,11 +71,7 @@ class Draft(Generic[Tree]):
         return changes
 
     def without(self, nodes: Iterable[Any]) -> Parents:
-        """Return the new parents of the nodes below removed clusters: the next remaining node above.
-
-        Raises:
-            ParameterError: A cluster is the root, or an item.
-        """
+        """Return the new parents of the nodes below removed clusters: the next remaining node above."""
         removed = list(nodes)
         for node in removed:
             self._check_node("node", node, "removed")
@@ -107,20 +85,12 @@ class Draft(Generic[Tree]):
         return changes
 
     def collapsed(self, node: Any) -> Parents:
-        """Return the new parents of the items of a cluster whose internal nodes are removed.
-
-        Raises:
-            ParameterError: The node is an item.
-        """
+        """Return the new parents of the items of a cluster whose internal nodes are removed."""
         self._check_inner("node", node)
         return {item: int(node) for item in self.items(int(node)) if self.parent[item] != node}
 
     def parted(self, node: Any, nodes: Iterable[Any]) -> Parents:
-        """Return the new parents of some nodes below a cluster, which become a new cluster beside it.
-
-        Raises:
-            ParameterError: The cluster is the root or an item, or the part is empty, everything, or not below it.
-        """
+        """Return the new parents of some nodes below a cluster, which become a new cluster beside it."""
         self._check_node("node", node, "split")
         self._check_inner("node", node)
         part = dict.fromkeys(nodes, len(self.parent))

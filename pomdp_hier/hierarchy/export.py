@@ -54,9 +54,6 @@ class ExportedTree(FlatTree):
             path: A file to write.
             names: Names of the items ``[N]`` or of all nodes; by default the labels that are text or numbers.
 
-        Raises:
-            ParameterError: Two items have the same name, or an item has none.
-
         Example:
             >>> from pomdp_hier.hierarchy import Hierarchy
             >>> Hierarchy.from_children([[0, 1], [3, 2]], 3).to_newick()

@@ -57,9 +57,6 @@ class FlatTree:
         height: The largest level of a cluster.
         labels: ``None``, or the ids of the source, one per node.
         singletons: As given.
-
-    Raises:
-        HierarchyError: For a cycle, several roots, a parent that is not an internal node, or no items.
     """
 
     n_items: int
@@ -197,32 +194,17 @@ class FlatTree:
         return int(node)
 
     def children(self, node: int) -> Ints:
-        """Return the cluster children of a node, in their order; empty for a leaf cluster.
-
-        Example:
-            >>> FlatTree([3, 3, 4, 4, -1], 3).children(4)
-            array([2, 3])
-        """
+        """Return the cluster children of a node, in their order; empty for a leaf cluster."""
         node = self._node(node)
         return self.child_nodes[self.child_offsets[node] : self.child_offsets[node + 1]]
 
     def items(self, node: int) -> Ints:
-        """Return the items below a node, ``[sizes[node]]``.
-
-        Example:
-            >>> FlatTree([3, 3, 4, 4, -1], 3).items(3)
-            array([0, 1])
-        """
+        """Return the items below a node, ``[sizes[node]]``."""
         start = self.starts[self._node(node)]
         return self.item_order[start : start + self.sizes[node]]
 
     def path(self, item: int) -> Ints:
-        """Return the clusters from the root down to the item's leaf cluster, both included.
-
-        Example:
-            >>> FlatTree([3, 3, 4, 4, -1], 3).path(1)
-            array([4, 3])
-        """
+        """Return the clusters from the root down to the item's leaf cluster, both included."""
         if not is_integer(item) or not 0 <= item < self.n_items:
             raise ParameterError(_missing("item", item, self.n_items))
         node = int(self.leaf_of_item[item])
@@ -252,15 +234,7 @@ class FlatTree:
         return found
 
     def node(self, label: Hashable) -> int:
-        """Return the node with a label; a node's label is its number if the source has no ids.
-
-        Raises:
-            HierarchyError: No node has the label, or several have.
-
-        Example:
-            >>> FlatTree([2, 2, -1], 2, labels=["ant", "bee", "all"]).node("bee")
-            1
-        """
+        """Return the node with a label; a node's label is its number if the source has no ids."""
         (label,) = as_ids("label", [label])
         nodes = self._nodes_of_label.get(label, [])
         if len(nodes) == 1:
@@ -274,18 +248,7 @@ class FlatTree:
         )
 
     def rows(self, ids: Sequence[Hashable]) -> Ints:
-        """Return the row of each item ``[N]`` in ``ids``: ``X[hierarchy.rows(ids)]`` is in the order of the items.
-
-        Args:
-            ids: The ids of the feature rows, in row order.
-
-        Raises:
-            HierarchyError: Items without a row, rows without an item, or duplicate ids; the message lists them.
-
-        Example:
-            >>> FlatTree([2, 2, -1], 2, labels=["ant", "bee", "all"]).rows(["bee", "ant"])
-            array([1, 0])
-        """
+        """Return the row of each item ``[N]`` in ``ids``: ``X[hierarchy.rows(ids)]`` is in the order of the items."""
         names, wanted = as_ids("ids", ids), self.item_labels
         if any(all(isinstance(name, str) for name in side) for side in (names, wanted)):  # 7 and "7" are one id
             names, wanted = tuple(map(str, names)), tuple(map(str, wanted))
@@ -316,10 +279,6 @@ class FlatTree:
             with_labels: Whether item ``items[i]`` gets the label of item ``i``. The items are then renumbered:
                 ``tree.permuted(tree.rows(ids), with_labels=True)`` numbers them in the order of the ids. By default
                 each number keeps its label, and the items change places.
-
-        Example:
-            >>> FlatTree([3, 3, 4, 4, -1], 3).permuted([2, 0, 1]).items(3)
-            array([2, 0])
         """
         perm = integer_row(items, "items")
         if perm.shape != (self.n_items,) or not np.array_equal(np.sort(perm), np.arange(self.n_items)):
@@ -350,15 +309,6 @@ class FlatTree:
         Args:
             parent: The new parent of every node ``[n_nodes]``, -1 at the root, followed by the parents of new clusters.
             new_labels: The labels of the new clusters, if nodes have labels: one per cluster, or none.
-
-        Raises:
-            HierarchyError: The parents are not a tree.
-
-        Example:
-            >>> tree = FlatTree([3, 4, 4, 5, 5, -1], 3)
-            >>> moved = tree.with_parents([4, 4, 4, 5, 5, -1])  # node 3 has lost its only item
-            >>> moved.parent, moved.labels, moved.node(5)
-            (array([ 3,  3,  3,  4, -1]), (0, 1, 2, 4, 5), 4)
         """
         parents = integer_row(parent, "parent")
         new_nodes = np.arange(self.n_nodes, parents.size)
@@ -373,10 +323,6 @@ class FlatTree:
         """Return the tree without nodes whose only child is a cluster; the child takes the place of the node.
 
         The other nodes keep their labels; a renumbered node without a label gets its old number as its label.
-
-        Example:
-            >>> FlatTree([2, 2, 3, 4, -1], 2).collapse_unary()
-            FlatTree(n_items=2, n_nodes=3, height=0, root=2, singletons=False)
         """
         children = np.bincount(self.parent[self.parent >= 0], minlength=self.n_nodes)
         removed = (children == 1) & (np.diff(self.child_offsets) == 1)

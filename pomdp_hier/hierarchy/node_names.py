@@ -44,17 +44,6 @@ class NodeNames(Sequence[str]):
             An empty name counts as none.
         last_part: Write only the last category of a path.
         in_words: Call a node without a name "item 3" or "node 7", not "3" or "7".
-
-    Raises:
-        ParameterError: A list has neither N nor n_nodes names.
-
-    Example:
-        >>> from pomdp_hier.hierarchy import Hierarchy
-        >>> tree = Hierarchy.from_paths({"a": "Home > Bath", "b": "Home > Bed"})
-        >>> list(NodeNames(tree, {"a": "Sponge"}))
-        ['Sponge', 'b', '(root)', 'Home', 'Home / Bath', 'Home / Bed']
-        >>> NodeNames(tree, last_part=True)[4], NodeNames(Hierarchy.from_children([[0, 1]]), in_words=True)[2]
-        ('Bath', 'node 2')
     """
 
     def __init__(

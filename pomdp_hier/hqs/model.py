@@ -83,12 +83,7 @@ class Node(Observation):
 
 @dataclass(frozen=True)
 class Found(Observation):
-    """Observation of a successful search.
-
-    Example:
-        >>> str(Found()), Found() == NotFound()
-        ('found', False)
-    """
+    """Observation of a successful search."""
 
     def __str__(self) -> str:
         return "found"
@@ -96,26 +91,14 @@ class Found(Observation):
 
 @dataclass(frozen=True)
 class NotFound(Observation):
-    """Observation of a failed search.
-
-    Example:
-        >>> {Found(): 0.75, NotFound(): 0.25}[NotFound()]
-        0.25
-    """
+    """Observation of a failed search."""
 
     def __str__(self) -> str:
         return "not found"
 
 
 class AgentTransition(TransitionModel):
-    """The agent's transition model: a child holds the target with probability eta, independently per step.
-
-    Example:
-        >>> from fractions import Fraction
-        >>> move = AgentTransition({"c0": {"c1": Fraction(3, 4), "c2": Fraction(1, 4)}})
-        >>> {str(s): str(p) for s, p in move.distribution(SearchState("c0", 1), Descend()).items()}
-        {'<c1,1>': '9/16', '<c1,0>': '3/16', '<c2,1>': '1/16', '<c2,0>': '3/16'}
-    """
+    """The agent's transition model: a child holds the target with probability eta, independently per step."""
 
     def __init__(self, eta: Guidance) -> None:
         self.eta = eta
@@ -135,10 +118,6 @@ class AgentTransition(TransitionModel):
 
 class EnvironmentTransition(TransitionModel):
     """The environment's transition model: the searcher steps to a child with probability eta; the target is fixed.
-
-    Args:
-        eta: The guidance.
-        path: The nodes that hold the target.
 
     Example:
         >>> move = EnvironmentTransition({"c0": {"c1": 0.75, "c2": 0.25}}, ["c0", "c2"])

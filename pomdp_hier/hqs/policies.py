@@ -88,11 +88,6 @@ class AlgorithmOne:
     Attributes:
         tie: "search" as in the algorithm, or "descend" as in its walk-through.
 
-    Example:
-        >>> from pomdp_hier.hqs.model import three_node
-        >>> print(AlgorithmOne().decide(three_node(0.9, r1=0.5, r2=0.5)).action)
-        descend
-
     References:
         Huang, Piao, Moreno and Hurley, Algorithm 1.
     """
@@ -138,10 +133,6 @@ class PlannedSearch:
         planner: A `Policy` whose decisions carry ``q_values``.
         tie: The action if searching and descending have the same value.
         tolerance: The difference up to which floats tie; exact numbers must be equal.
-
-    Example:
-        >>> PlannedSearch(RTBSS(1, leaf_value=ImmediateValue(Search())), "search").tie
-        'search'
     """
 
     planner: Policy
@@ -204,13 +195,6 @@ class OptimalSearch:
 
     Every value of the agent has the form ``b W_c - 1`` with ``W_c = max(r(c) + 1, sum_c' eta(c, c')**2 W_c')``, and
     ``W = r + 1`` at a leaf cluster. The decision depends on the node alone.
-
-    Args:
-        tie: The action if searching and descending have the same value.
-
-    Example:
-        >>> OptimalSearch()
-        OptimalSearch(tie='descend')
     """
 
     def __init__(self, tie: Tie = "descend") -> None:
@@ -264,17 +248,6 @@ class HindsightSearch:
 
     It stops at ``argmax_t (r(c_t) + 1) prod eta - 1`` on the true path, which a searcher cannot observe.
 
-    Args:
-        tie: Among nodes of equal value, the deepest ("descend") or the first ("search").
-        environment: The environment of the item; the generic engine passes it by `for_environment`.
-
-    Example:
-        >>> from pomdp_hier.hqs.model import search_environment_from_guidance, three_node
-        >>> eta, rewards = {"c0": {"c1": 0.9, "c2": 0.1}}, {"c0": 0, "c1": 0.5, "c2": 0.5}
-        >>> environment = search_environment_from_guidance(eta, rewards, ["c0", "c2"])
-        >>> print(HindsightSearch(environment=environment).decide(three_node(0.9, r1=0.5, r2=0.5)).action)
-        search
-
     References:
         Moreno (2017) assumes such a searcher.
     """
@@ -296,11 +269,7 @@ class HindsightSearch:
         return HindsightSearch(self.tie, environment)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the decision at the node of the belief.
-
-        Raises:
-            PlanningError: The environment is unknown.
-        """
+        """Return the decision at the node of the belief."""
         if self._ahead is None:
             raise PlanningError(
                 "environment: got None; expected the environment of the item. Call for_environment(environment)."
@@ -313,19 +282,7 @@ class HindsightSearch:
 
 
 class PlansInEnvironment(HoldsPolicy):
-    """A planner run on the environment's model instead of the agent's, from the agent's belief.
-
-    Args:
-        policy: Any `Policy`.
-        environment: The environment of the item; the generic engine passes it by `for_environment`.
-
-    Example:
-        >>> from pomdp_hier.hqs.model import search_environment_from_guidance, three_node
-        >>> eta, rewards = {"c0": {"c1": 0.9, "c2": 0.1}}, {"c0": 0, "c1": 0.5, "c2": 0.5}
-        >>> informed = PlansInEnvironment(rtbss_policy(1), search_environment_from_guidance(eta, rewards, ["c0", "c2"]))
-        >>> print(informed.decide(three_node(0.9, r1=0.5, r2=0.5)).action)
-        search
-    """
+    """A planner run on the environment's model instead of the agent's, from the agent's belief."""
 
     holds = "policy"
 
@@ -338,11 +295,7 @@ class PlansInEnvironment(HoldsPolicy):
         return PlansInEnvironment(self.policy, environment)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the decision of the planner in the environment's model.
-
-        Raises:
-            PlanningError: The environment is unknown.
-        """
+        """Return the decision of the planner in the environment's model."""
         if self.environment is None:
             raise PlanningError(
                 "environment: got None; expected the environment of the item. Call for_environment(environment)."
@@ -395,11 +348,7 @@ class RuleSearch:
     hierarchy: Hierarchy
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the decision at the node of the belief.
-
-        Raises:
-            ParameterError: The rule does not return a bool.
-        """
+        """Return the decision at the node of the belief."""
         belief, legal = where_to_decide(problem, belief, observation)
         if DESCEND not in legal:
             return Decision(SEARCH)

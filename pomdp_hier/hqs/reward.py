@@ -56,9 +56,6 @@ class SizeRewards:
         n_items: N.
         reward: ``reward(size, n_items)``; None for the paper's.
 
-    Raises:
-        ParameterError: The reward is not a function, is not a finite number above -1, or grows with the size.
-
     Example:
         >>> rewards = SizeRewards(np.array([1, 4]), 4, lambda size, n_items: 1 - size / n_items)
         >>> rewards.rise(np.array([1]), np.array([4]))

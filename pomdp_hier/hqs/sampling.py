@@ -233,15 +233,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Sampling:
-    """Settings of the sample; `evaluate` documents them.
-
-    Raises:
-        ParameterError: A setting is out of range, or has no effect.
-
-    Example:
-        >>> Sampling(sample_size=0.1).asked, Sampling().asked
-        (True, False)
-    """
+    """Settings of the sample; `evaluate` documents them."""
 
     sample_size: float | None = None
     sampling: Method = "stratified"

@@ -30,15 +30,7 @@ _ENGINES = ("auto", "numpy", "numba", "generic")
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of the model; `evaluate` documents them.
-
-    Raises:
-        ParameterError: A setting is out of range.
-
-    Example:
-        >>> Settings(delta=0.1).record()["delta"]
-        0.1
-    """
+    """Settings of the model; `evaluate` documents them."""
 
     similarity: Similarity = "cosine"
     delta: float | Literal["calibrated"] = 0.01
@@ -69,11 +61,7 @@ class Settings:
         return as_rule(self.policy, self.tie)
 
     def check_tie(self) -> None:
-        """Raise for a tie rule that the policy ignores.
-
-        Raises:
-            ParameterError: The tie rule has no effect.
-        """
+        """Raise for a tie rule that the policy ignores."""
         if self.tie == "descend" or isinstance(self.policy, str):
             return
         if getattr(self.policy, "tie", None) != self.tie:
@@ -100,15 +88,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Run:
-    """Settings of the run; `evaluate` documents them.
-
-    Raises:
-        ParameterError: A setting is out of range.
-
-    Example:
-        >>> Run(threads=2).is_generic(Settings())
-        False
-    """
+    """Settings of the run; `evaluate` documents them."""
 
     engine: str = "auto"
     threads: int | None = None
@@ -155,11 +135,7 @@ class Run:
         return replace(self, random_state=random_state)
 
     def is_generic(self, settings: Settings) -> bool:
-        """Return whether these settings need the generic engine.
-
-        Raises:
-            ParameterError: The engine cannot run the policy.
-        """
+        """Return whether these settings need the generic engine."""
         generic = self.engine == "generic" or settings.rule is None
         if generic and self.engine not in ("auto", "generic"):
             raise ParameterError(
@@ -169,11 +145,7 @@ class Run:
         return generic
 
     def check_used(self, *settings: Settings) -> None:
-        """Raise for a setting that none of these searches uses.
-
-        Raises:
-            ParameterError: A setting has no effect.
-        """
+        """Raise for a setting that none of these searches uses."""
         generic = [self.is_generic(each) for each in settings]
         if all(generic) or self.engine == "numpy":
             rules = [each.rule for each in settings]
@@ -203,21 +175,13 @@ class Request:
     sample_weight: Any = None
 
     def check_used(self) -> None:
-        """Raise for a setting without effect on the score of one tree under one policy.
-
-        Raises:
-            ParameterError: A setting has no effect.
-        """
+        """Raise for a setting without effect on the score of one tree under one policy."""
         self.settings.check_tie()
         self.run.check_used(self.settings)
         self.check_random_state(self.settings)
 
     def check_random_state(self, *settings: Settings) -> None:
-        """Raise for a random state that neither a sample nor a policy of these searches uses.
-
-        Raises:
-            ParameterError: The random state has no effect.
-        """
+        """Raise for a random state that neither a sample nor a policy of these searches uses."""
         given, whole = self.run.random_state, is_integer(self.run.random_state)
         if given is None or self.sampling.asked or (whole and any(self.run.is_generic(each) for each in settings)):
             return

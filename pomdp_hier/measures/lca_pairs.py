@@ -289,10 +289,6 @@ class PairSums:
         X: Features ``[N, D]``, dense or CSR; or similarities ``[N, N]``, whose diagonal is never read.
         hierarchy: The tree.
         similarity: ``"cosine"`` or ``"precomputed"``. A matrix that is not symmetric counts by the mean of its halves.
-
-    Raises:
-        FeatureError: The features do not fit the items.
-        ParameterError: The similarity is unknown.
     """
 
     def __init__(self, X: Any, hierarchy: Hierarchy, similarity: object = "cosine") -> None:

@@ -102,11 +102,7 @@ class CorePOMDP:
         self._rewards: dict[tuple[Any, Any], Number] = {}
 
     def require_action(self, action: Any) -> None:
-        """Raise unless the action is one of the problem's, where these are listed.
-
-        Raises:
-            ModelError: It is not.
-        """
+        """Raise unless the action is one of the problem's, where these are listed."""
         if self._known_actions is not None:
             require_action(action, self._known_actions)
 
@@ -116,11 +112,7 @@ class CorePOMDP:
         return max(self.tolerance, MASS_TOLERANCE)
 
     def as_belief(self, belief: Given) -> Belief:
-        """Return a `Belief` for a `Belief` or a dict.
-
-        Raises:
-            ModelError: It is not a distribution, within `belief_tolerance`.
-        """
+        """Return a `Belief` for a `Belief` or a dict."""
         return belief if isinstance(belief, Belief) else as_belief(belief, self.belief_tolerance)
 
     # --- the spaces ----------------------------------------------------------------------------------------------
@@ -223,11 +215,7 @@ class CorePOMDP:
         return self._given_actions or self._everywhere
 
     def is_terminal(self, state: Any) -> bool:
-        """Return whether the state is terminal.
-
-        Raises:
-            ModelError: A function of the state returns something else than true or false.
-        """
+        """Return whether the state is terminal."""
         over = self._is_terminal(state)
         if over is False or over is True:
             return over
@@ -244,13 +232,6 @@ class CorePOMDP:
 
         These are the actions that are legal in every nonterminal state of the support, in the order of the first state.
         `check_problem` reports states with different legal actions that one history leaves possible.
-
-        Args:
-            belief: The belief.
-            observation: The last observation, which a problem with ``legal_by="observation"`` needs.
-
-        Raises:
-            ModelError: No action is legal in all states of the support.
         """
         belief = self.initial_belief if belief is None else self.as_belief(belief)
         if self.is_terminal_belief(belief):
@@ -366,11 +347,7 @@ class CorePOMDP:
         return self._belief_reward is not None
 
     def belief_reward(self, belief: Given, action: Any) -> Number:
-        """Return the part of the reward that is a function of the belief; 0 if there is none.
-
-        Raises:
-            ModelError: It is not a finite number.
-        """
+        """Return the part of the reward that is a function of the belief; 0 if there is none."""
         belief = self.as_belief(belief)
         self.require_action(action)
         if self._belief_reward is None:
@@ -383,14 +360,7 @@ class CorePOMDP:
         return reward
 
     def require_state_rewards(self, what: str) -> None:
-        """Raise an error for a belief-dependent reward, where all rewards must be those of states.
-
-        Args:
-            what: What needs them, for the message.
-
-        Raises:
-            ModelError: The problem has a belief-dependent reward.
-        """
+        """Raise an error for a belief-dependent reward, where all rewards must be those of states."""
         if self._belief_reward is not None:
             raise ModelError(
                 f"belief_reward: got a function; expected none for {what}: rewards must be those of states. Use RTBSS "
@@ -401,10 +371,6 @@ class CorePOMDP:
         """Return ``{o: {s': p(s', o | b, a)}}``, the numerators of Bayes' rule, without exact zeros.
 
         ``p(s', o | b, a) = sum_s b(s) T(s, a, s') p(o | s, a, s')``; the sum over ``s'`` is the evidence of ``o``.
-
-        Args:
-            belief: A `Belief`, or any weights of states; the result is linear in them.
-            action: One of the problem's actions.
         """
         masses: dict[Any, dict[Any, Number]] = {}
         for state, next_state, flow in self.flows(belief, action):

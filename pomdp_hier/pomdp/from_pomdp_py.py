@@ -43,15 +43,6 @@ class ForeignRows:
     Listed outcomes get their ``probability``. Otherwise ``sample`` finds the outcomes, and the row is complete once
     their probabilities sum to 1. An incomplete row ends when its missing outcomes were due 20 times since the last new
     outcome, or after 10,000 samples. With ``n_samples``, rows are the frequencies of n samples instead.
-
-    Args:
-        model: A model of pomdp-py's interface.
-        outcomes: All outcomes, where they are listed.
-        form: The location of a row as text, with one ``{}`` per argument of the model.
-        space: The argument to pass where outcomes cannot be sampled, such as ``states``.
-        tolerance: The largest distance from 1 of the sum of a complete row.
-        normalize: Whether to divide rows by their sums.
-        n_samples: The number of samples per row, or ``None`` for probabilities.
     """
 
     def __init__(

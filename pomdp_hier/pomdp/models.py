@@ -66,13 +66,7 @@ class Row(dict[Any, Number]):
 
 
 class Kept(dict[tuple[Any, ...], Row]):
-    """The rows of a function that is called once for the same arguments; bounded, and pickled empty.
-
-    Example:
-        >>> rows = Kept(lambda state, action: {state: 1})
-        >>> rows["here", "wait"] is rows("here", "wait")
-        True
-    """
+    """The rows of a function that is called once for the same arguments; bounded, and pickled empty."""
 
     def __init__(self, function: Callable[..., Mapping[Any, Number]]) -> None:
         super().__init__()

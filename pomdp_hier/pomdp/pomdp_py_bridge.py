@@ -102,12 +102,6 @@ class HistoryPolicy(pomdp_py.RolloutPolicy):
 
     Where legal actions differ, they are those of the exact belief after the history. A rollout has no search node, so
     that they are those of its sampled state. A terminal belief has one action, so that no action set is empty.
-
-    Args:
-        problem: The problem.
-        belief: The belief at the start of the history, a `Belief` or a dict.
-        history: The history before that belief, ``((action, observation), ...)``.
-        observation: The last observation made, for problems whose legal actions depend on it.
     """
 
     def __init__(

@@ -104,27 +104,10 @@ class Tables:
     that is not legal in a state is marked. A reward that depends on the next state is shown per step, as its mean over
     the observations.
 
-    Args:
-        problem: The problem.
-        limit: The largest number of rows, columns and actions; the titles have the numbers left out.
-
     Attributes:
         T: One table per action, the probability of each next state.
         Z: One table per action, the probability of each observation in each state that the action can lead to.
         R: One table ``R(s, a)``, or one per action ``R(s, a, s')`` where the reward depends on the next state.
-
-    Example:
-        >>> from fractions import Fraction
-        >>> from pomdp_hier import POMDP
-        >>> p = Fraction(1, 3)
-        >>> coin = POMDP(transition=lambda s, a: s, observation=lambda s, a: {s: 1 - p, "?": p}, reward=lambda s, a: 2,
-        ...              initial_belief={"heads": p, "tails": 1 - p}, legal_actions=["look"])
-        >>> print(Tables(coin).Z[0])
-        Z(s', look, o)
-          s' \\ o  heads    ?  tails
-          -------------------------
-          heads     2/3  1/3      0
-          tails       0  1/3    2/3
     """
 
     def __init__(self, problem: CorePOMDP, *, limit: int = 24) -> None:

@@ -19,12 +19,7 @@ _MOVES = {"north": (0, 1), "south": (0, -1), "east": (1, 0), "west": (-1, 0)}
 
 @dataclass(frozen=True)
 class RoverState(State):
-    """The position of the rover, and the good rocks.
-
-    Example:
-        >>> print(RoverState((0, 1), (True, False)))
-        (0, 1) good: 0
-    """
+    """The position of the rover, and the good rocks."""
 
     position: tuple[int, int] | None
     good: tuple[bool, ...]

@@ -177,11 +177,7 @@ class Choices:
         return inside
 
     def prior(self, given: str | None) -> str:
-        """Return the distribution of choices at infinite temperature: the given one, or the default of these searches.
-
-        Raises:
-            ParameterError: The prior is neither ``"uniform"`` nor ``"sizes"`` nor None.
-        """
+        """Return the distribution of choices at infinite temperature: the given one, or the default of these searches."""
         check_choice("prior", given, (None, "uniform", "sizes"))
         return given or ("uniform" if self.searches.links is None else "sizes")
 

@@ -284,22 +284,11 @@ class _Work:
 class EpisodeRuns:
     """Episodes that are run in steps, in one process or in several.
 
-    Args:
-        build: The maker of a runner, called once per process.
-        sent: The parts of a runner, by the names of the arguments, for errors of pickling.
-        seed: The seed; ``None`` for one of the operating system.
-        n_jobs: The number of processes; -1 for one per CPU.
-        bar: The progress bar.
-        saved: Where finished episodes are kept, and taken from.
-
     Attributes:
         values: The return of each episode so far.
         unfinished: The number of episodes that did not terminate.
         episodes: The records that were kept.
         error: The truncation error of a return.
-
-    Raises:
-        ParameterError: ``n_jobs`` or the seed is out of range.
     """
 
     def __init__(

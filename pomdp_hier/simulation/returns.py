@@ -36,18 +36,8 @@ _SETTLING = 2_000  # backups after which a return counts as unbounded
 class Truncation:
     """The step at which runs of an environment are truncated.
 
-    Args:
-        environment: The model of the rewards.
-        problem: The agent's model, by which a run may terminate as well.
-        horizon: The greatest number of actions of a run; ``None`` for an infinite horizon. Beyond 100,000 actions, a
-            run is also truncated where rewards and a discount bound the rest.
-        truncation_error: Without a shorter horizon, the error that truncation may cause, in rewards.
-
     Attributes:
         error: The greatest error of a return by truncation so far; 0 if only the horizon ended runs.
-
-    Raises:
-        ParameterError: The horizon is negative, or the truncation error is not positive.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -71,11 +61,7 @@ class Truncation:
         self._last: int | None = None
 
     def is_reached(self, step: int) -> bool:
-        """Return whether a run that has not terminated after ``step`` actions is truncated.
-
-        Raises:
-            PlanningError: The remaining rewards have no bound, and no state is terminal or the run is very long.
-        """
+        """Return whether a run that has not terminated after ``step`` actions is truncated."""
         if self.horizon is not None and step >= self.horizon:
             return True
         if step < _SHORT or (self.horizon is not None and self.horizon <= _LONGEST):
@@ -219,12 +205,7 @@ class Returns(NamedTuple):
 
 
 class SavedReturns:
-    """The finished episodes of one policy in an open checkpoint.
-
-    Args:
-        checkpoint: The checkpoint.
-        key: The `key_of` policy, models and settings.
-    """
+    """The finished episodes of one policy in an open checkpoint."""
 
     def __init__(self, checkpoint: Checkpoint[Returns], key: str) -> None:
         self._checkpoint, self._key = checkpoint, key

@@ -33,11 +33,7 @@ class Table:
     has_header: bool = True
 
     def column(self, given: str | None, known: Sequence[str]) -> int | None:
-        """Return the position of the given column, else of the first known name, else ``None``.
-
-        Raises:
-            ParameterError: The given column does not exist.
-        """
+        """Return the position of the given column, else of the first known name, else ``None``."""
         if given is not None:
             if not isinstance(given, str) or given not in self.columns:
                 raise ParameterError(f"column: got {brief(given)}; expected one of {listed(self.columns, limit=10)}.")

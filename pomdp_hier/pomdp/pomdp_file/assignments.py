@@ -59,13 +59,7 @@ class _Log:
 
 
 class ProbabilityTable:
-    """The matrices of T or O, one per action; the last assignment to an entry counts.
-
-    Args:
-        n_actions: The number of matrices.
-        shape: Their numbers of rows and columns.
-        exact: Whether the values are fractions.
-    """
+    """The matrices of T or O, one per action; the last assignment to an entry counts."""
 
     def __init__(self, n_actions: int, shape: tuple[int, int], *, exact: bool) -> None:
         self.shape = shape

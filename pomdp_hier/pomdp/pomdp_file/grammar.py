@@ -68,14 +68,7 @@ class _Space:
 
 
 class Reader:
-    """A reader in two passes: the spaces and the preamble, then start, T, O and R.
-
-    Args:
-        source: The text.
-        tolerance: The largest distance from 1 of the sum of a distribution.
-        normalize: Whether to divide each distribution by its sum.
-        exact: Whether numbers are read as fractions.
-    """
+    """A reader in two passes: the spaces and the preamble, then start, T, O and R."""
 
     def __init__(self, source: Source, *, tolerance: float, normalize: bool, exact: bool) -> None:
         self.source = source
