@@ -80,7 +80,6 @@ class _Lines(tqdm):
         return True
 
     def set_description(self, desc: str | None = None, refresh: bool = False) -> None:
-        """Set the description of the next line."""
         self.desc = desc or ""
 
     def close(self) -> None:

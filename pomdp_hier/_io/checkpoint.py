@@ -95,7 +95,6 @@ def _checksum(row: tuple[Any, ...]) -> int:
 
 @contextmanager
 def _sqlite_errors(path: Path) -> Iterator[None]:
-    """Convert errors of SQLite to errors of the package."""
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:  # the second from names in a damaged file

@@ -104,7 +104,6 @@ class Appraisal:
         return "" if self.result.sample is None else f" [{low:z.4f}, {high:z.4f}]"
 
     def _score_note(self) -> str:
-        """Return the note of the score in the summary."""
         interval = f"95 % interval{self._reach()}; " if self._reach() else ""
         return f"{interval}does not rank bad trees"
 
@@ -285,7 +284,6 @@ def first_branch(task: Task, keys: Sequence[Hashable] | None = None, result: HQS
 
 
 def _shuffles(hierarchy: Hierarchy, n_shuffles: int, random_state: int) -> Iterator[Hierarchy]:
-    """Yield the tree with shuffled items, ``n_shuffles`` times."""
     check_integer("n_shuffles", n_shuffles, most=1_000_000)
     check_integer("random_state", random_state)
     for seed in np.random.SeedSequence(random_state).spawn(n_shuffles):

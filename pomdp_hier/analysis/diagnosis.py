@@ -391,7 +391,6 @@ class _Count:
         return counts
 
     def add(self, step: Step) -> None:
-        """Add one step."""
         tree, n_nodes = self.tree, self.tree.n_nodes
         eta = step.eta(self.task)
         rival_at = step.rival_at()
@@ -431,7 +430,6 @@ class _Count:
         self.wrong_turn[step.items[first]] = before[first] * eta[rival_at[first]]
 
     def diagnosis(self) -> Diagnosis:
-        """Return the diagnosis."""
         tree, result = self.tree, self.result
         rewards = self.task.rewards.reward[self.deepest]
         early = rewards - result.rewards

@@ -301,7 +301,6 @@ def best_cut(X: Any, hierarchy: Hierarchy, *, levels: int = 1, max_clusters: int
 
 
 def _splits(tree: Hierarchy, most: int) -> list[int]:
-    """Return the clusters to split, in order, up to ``most`` clusters."""
     inner = np.arange(tree.n_items, tree.n_nodes)
     below = inner[tree.parent[inner] >= 0]
     inner = inner[~tree.is_leaf[inner]]  # a leaf cluster is not split
@@ -324,7 +323,6 @@ def _fronts(tree: Hierarchy, order: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _flat_scores(prepared: Prepared, order: Sequence[int], counts: Sequence[int]) -> Floats:
-    """Return the score of each flat cut."""
     tree = prepared.hierarchy
     shares = np.ones(tree.n_items) if prepared.weights is None else relative_weights(prepared.weights)
     total = np.zeros(len(order) + 1)

@@ -127,7 +127,6 @@ def compare_search_policies(
 
 
 def _held_out(held_out: Any, n_items: int) -> Ints:
-    """Return the items to compare on."""
     if is_real(held_out):
         if not 0 < held_out < 1 or not 0 < round(held_out * n_items) < n_items:
             raise unexpected(
@@ -172,7 +171,6 @@ def _chosen(name: str, candidates: Sequence[Any], prepared: Prepared, run: Run, 
 
 
 def _by_name(policies: Any) -> dict[str, Any]:
-    """Return the policies by name."""
     if isinstance(policies, Mapping):
         return numbered(policies.items())
     if isinstance(policies, str) or not isinstance(policies, Sequence):

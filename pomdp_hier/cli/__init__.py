@@ -35,7 +35,6 @@ def _configure_completion(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_completion(options: argparse.Namespace) -> int:
-    """Print the completion."""
     shtab = from_extra("completion", "shtab", "completion needs shtab")
     parser = build_parser()
     commands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
@@ -125,7 +124,6 @@ class _HelpAll(argparse.Action):
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=text)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Print the help."""
         parser._print_message(argparse.ArgumentParser.format_help(parser), sys.stdout)
         parser.exit()
 

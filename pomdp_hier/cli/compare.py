@@ -37,7 +37,6 @@ def _configure_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_compare(options: argparse.Namespace) -> int:
-    """Compare the trees."""
     given = [options.tree, *options.others]
     _check_usage(options, given)
     from pomdp_hier.analysis.comparison import compare
@@ -89,7 +88,6 @@ def _check_usage(options: argparse.Namespace, given: Sequence[str]) -> None:
 
 
 def _is_page(options: argparse.Namespace) -> bool:
-    """Return whether the output is a page."""
     return options.out is not None and Path(options.out).suffix.lower() in _PAGES
 
 
@@ -124,7 +122,6 @@ def _item_table(found: "Comparison", ids: Sequence[Hashable]) -> Mapping[str, Se
 
 
 def _lines(found: "Comparison", names: Sequence[str], options: argparse.Namespace) -> Iterable[str]:
-    """Yield the printed lines of a comparison."""
     best, *rest = found.ranking
     changes = {
         f"{one} over {other}": found.gained_items(one, other, options.top)
@@ -201,7 +198,6 @@ def _configure_levels(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_levels(options: argparse.Namespace) -> int:
-    """Score the trees."""
     if options.best_cut is None:
         inputs.refuse_unused(options, ("max_clusters",), "without --best-cut")
     else:
@@ -256,7 +252,6 @@ def _configure_features(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_features(options: argparse.Namespace) -> int:
-    """Compare sets of features."""
     if [options.tree, *options.features].count("-") > 1 or (options.tree == "-" and len(options.features) > 1):
         raise ParameterError("-: got standard input as one of several; expected files. Write the tree to a file first.")
     from pomdp_hier.filing import compare_features
@@ -317,7 +312,6 @@ def _configure_policies(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_policies(options: argparse.Namespace) -> int:
-    """Compare the policies."""
     names = list(dict.fromkeys(options.policy or _RULES))
     planned = bool(set(names) & set(_PLANNED))
     if not planned:
@@ -345,7 +339,6 @@ def _run_policies(options: argparse.Namespace) -> int:
 
 
 def _policy(name: str, tie: Any) -> Any:
-    """Return the policy of a name."""
     if name in _RULES:
         return name
     kind, _, number = name.rpartition("-")

@@ -97,7 +97,6 @@ def _folded(name: str) -> str:
 
 
 def _ignores_case(folder: str) -> bool:
-    """Return whether the folder is case-insensitive."""
     try:
         with tempfile.NamedTemporaryFile(prefix=".case", dir=folder) as probe:
             return Path(folder, Path(probe.name).name.upper()).exists()
@@ -114,7 +113,6 @@ def _stream(path: str, number: int) -> str:
 
 
 def _takes_standard_output(path: str) -> bool:
-    """Return whether the shell writes standard output to this file."""
     with suppress(OSError, AttributeError, ValueError):
         found = os.fstat(sys.stdout.fileno())
         return stat.S_ISREG(found.st_mode) and os.path.samestat(found, os.stat(path))

@@ -73,7 +73,6 @@ def _configure_improve(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_improve(options: argparse.Namespace) -> int:
-    """Improve the tree."""
     if options.out is not None:
         files.check_target(options.out, options.force, endings=trees.written_endings(options))
     if options.edits_out is not None:
@@ -159,7 +158,6 @@ def _configure_misfiled(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_misfiled(options: argparse.Namespace) -> int:
-    """Find the misfiled items."""
     inputs.check_out(options)
     if options.out is None:
         inputs.refuse_unused(options, ("limit",), "without --out")
@@ -231,7 +229,6 @@ def _configure_apply(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_apply(options: argparse.Namespace) -> int:
-    """Carry out what was accepted."""
     inputs.check_out(options, endings=trees.written_endings(options))
     if options.features is None:
         unused = (*inputs.OF_FEATURES, *inputs.OF_SETTINGS)
@@ -290,7 +287,6 @@ def _configure_regroup(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_regroup(options: argparse.Namespace) -> int:
-    """Regroup the headings."""
     if options.out is not None:
         files.check_target(options.out, options.force, endings=trees.written_endings(options))
     if options.report is not None:

@@ -33,7 +33,6 @@ def _configure_inspect(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_inspect(options: argparse.Namespace) -> int:
-    """Inspect the tree."""
     by_id = trees.read_names(options.names, options.name_columns)
     if options.features is None:
         from pomdp_hier.analysis.structure import check_structure
@@ -223,7 +222,6 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_report(options: argparse.Namespace) -> int:
-    """Write the report."""
     files.check_target(options.out, options.force, endings=(".html", ".htm"))
     if options.n_edits is not None:
         inputs.refuse_unused(options, ("n_moves",), "with --n-edits")
@@ -332,7 +330,6 @@ def _configure_show(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_show(options: argparse.Namespace) -> int:
-    """Show the hierarchy."""
     title, tree, names = _built_in(options) if options.tree in _BUILT_IN else _from_file(options)
     from pomdp_hier._text import counted
 

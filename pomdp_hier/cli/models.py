@@ -46,7 +46,6 @@ def _configure_check(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_check(options: argparse.Namespace) -> int:
-    """Check the model, and return 3 if it has an issue."""
     if (options.problem is None) == (options.hierarchy is None):
         raise ParameterError(
             "FILE: got "
@@ -177,7 +176,6 @@ def _configure_solve(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_solve(options: argparse.Namespace) -> int:
-    """Solve, print the bounds, and write the requested files."""
     for option, path, endings in (
         ("--certificate", options.certificate, None),
         ("--policy-out", options.policy_out, (".alpha", ".pg", ".dot", ".policy")),
@@ -274,7 +272,6 @@ def _configure_verify(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_verify(options: argparse.Namespace) -> int:
-    """Verify the certificate; return 3 if it does not prove its bounds."""
     from pomdp_hier.planning.certificates import verify
     from pomdp_hier.pomdp.pomdp_file import read_pomdp
 

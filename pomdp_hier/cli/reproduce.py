@@ -33,7 +33,6 @@ def _configure_reproduce(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_reproduce(options: argparse.Namespace) -> int:
-    """Print the case study; return 3 if a figure is not reproduced."""
     from pomdp_hier.hqs.paper.reproduction import reproduce
 
     study = reproduce(options.preset)
@@ -160,7 +159,6 @@ def _configure_teach(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_teach(options: argparse.Namespace) -> int:
-    """Write the page."""
     files.check_target(options.out, options.force, endings=(".html", ".htm"))
     from pomdp_hier.report import write_teaching_page
 

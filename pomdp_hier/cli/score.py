@@ -63,7 +63,6 @@ def _configure_score(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_score(options: argparse.Namespace) -> int:
-    """Score the hierarchy."""
     _check_usage(options)
     said = _distributed(options) if options.dask is not None else _evaluated(options)
     from pomdp_hier.hierarchy.node_names import label_text
@@ -221,7 +220,6 @@ def _item_table(said: _Said, names: Sequence[str] | None) -> Mapping[str, Sequen
 
 
 def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> Iterable[str]:
-    """Yield the printed lines of a result."""
     result, tree = said.result, said.tree
     if options.score_only:
         yield f"{result.score}"
@@ -307,7 +305,6 @@ def _sampled(result: "HQSResult") -> dict[str, Any]:
 
 
 def _lengths(found: "SearchLengthResult") -> dict[str, float]:
-    """Return the figures of the expected search length for JSON."""
     return {
         "score": found.score,
         "score_with_labels": found.with_label_cost(1).score,

@@ -122,7 +122,6 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    """Fit the temperature, and compare predicted with observed choices."""
     inputs.check_out(options)
     check_inputs(options)
     if options.out == "-":
@@ -167,7 +166,6 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _lines(misfits: list[dict[str, Any]], by: str) -> Iterator[str]:
-    """Yield one line per misfit."""
     yield f"largest misfits, by {by}" if misfits else f"no misfit beyond the intervals, by {by}"
     for row in misfits:
         wrong = f", most often {row['wrong_child']} in place of {row['correct_child']}" if row["wrong_child"] else ""

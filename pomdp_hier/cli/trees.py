@@ -171,7 +171,6 @@ def read_tree_file(options: argparse.Namespace, n_rows: int | None = None) -> Tr
 
 
 def _read_as(content: bytes, kind: str, form: str, options: argparse.Namespace, n_rows: int | None) -> TreeFile:
-    """Return the tree in the content of a file."""
     if kind in ("npy", "npz"):
         return TreeFile(_from_array(content, options, form), True)
     if kind == "text" and form in JSON_FORMS and (form != "edges" or starts_with(content, b"[", b"{")):
@@ -271,7 +270,6 @@ def _written_like_source(tree: "Hierarchy", options: argparse.Namespace, target:
 
 
 def _arguments(options: argparse.Namespace, form: str, *others: str, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the arguments of the format's reader, from the options."""
     used = {argument: option for argument, option in _FORMATS[form].items() if argument not in without}
     given = {option for option in OF_TREES if getattr(options, option) != options.default(option)}
     unused = next((option for option in OF_TREES if option in given - {*used.values(), *others}), None)

@@ -249,7 +249,6 @@ class DenseBatch:
         return table
 
     def _rows_of(self, items: Ints) -> Ints:
-        """Return the row of each item in the batch, or -1."""
         near = self._tree.starts[items] - self._first
         known = (near >= 0) & (near < len(self._row_at))
         return np.where(known, self._row_at[np.where(known, near, 0)], -1)

@@ -165,7 +165,6 @@ def _sparse(arrays: dict[str, Any], name: str, limit: int) -> csr_array:
 
 
 def _parts_of(layout: Any, arrays: dict[str, Any]) -> tuple[str, ...]:
-    """Return the names of the index arrays of a layout."""
     if layout == "coo":
         return ("coords",) if "coords" in arrays else ("row", "col")
     return ("indices", "indptr") if layout in ("csr", "csc") else ()

@@ -133,7 +133,6 @@ class FlatTree:
         singletons: bool,
         labels: tuple[Hashable, ...] | None,
     ) -> None:
-        """Set every field from checked parents, sizes and sibling ranks."""
         n_nodes = parent.size
         has_parent = parent >= 0
         children = np.lexsort((rank, parent))[1:]  # the root, whose parent is -1, comes first

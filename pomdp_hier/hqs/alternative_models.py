@@ -199,7 +199,6 @@ def backtracking_search(
 
 
 def _parents(problem: POMDP) -> dict[Any, Any]:
-    """Return the parent of every reachable node."""
     parent: dict[Any, Any] = {}
     waiting = [node_of(problem.initial_belief)]
     while waiting:

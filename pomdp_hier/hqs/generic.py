@@ -181,7 +181,6 @@ class _Job:
         return {"policy": self.policy, "updater": self.updater, "similarity": self.prepared.settings.similarity}
 
     def rows(self, items: Sequence[int]) -> list[Row]:
-        """Return the rows of these items."""
         return [self._row(item) for item in items]
 
     def _row(self, item: int) -> Row:

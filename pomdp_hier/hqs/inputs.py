@@ -81,7 +81,6 @@ def _place(row: int, hierarchy: FlatTree, rows: Ints | None, by_id: bool) -> str
 
 
 def _as_numbers(values: Any, n_rows: int) -> Floats:
-    """Return the values as a new array of floats ``[n_rows]``."""
     if isinstance(values, range) and len(values) != n_rows:  # which may be longer than memory
         values = ()
     try:

@@ -190,7 +190,6 @@ def _no_heights(heights: Any) -> ParameterError:
 def _both_heights(
     hierarchy: Hierarchy, other: Hierarchy, heights: Heights, others: Heights | None
 ) -> tuple[Floats, Floats]:
-    """Return the heights of the internal nodes of both trees."""
     if others is None:
         others = heights if isinstance(heights, str) else "sizes"
     return node_heights(hierarchy, heights), node_heights(other, others)

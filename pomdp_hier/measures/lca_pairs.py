@@ -394,7 +394,6 @@ def _dense(block: Any) -> Any:
 
 
 def _row_squares(rows: Any) -> Floats:
-    """Return the squared length of each row, ``[m]``."""
     if sp.issparse(rows):
         return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).reshape(-1)
     squares: Floats = np.einsum("ij,ij->i", rows, rows)

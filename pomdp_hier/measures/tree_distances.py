@@ -75,7 +75,6 @@ def item_numbers(
 
 
 def _are_numbers(names: Sequence[Hashable]) -> bool:
-    """Return whether the names are the numbers ``0..N-1``, also as text."""
     return all(str(name) == str(number) for number, name in enumerate(names))
 
 

@@ -282,7 +282,6 @@ def _check_rows(matrices: list[Any], name: str, tolerance: float) -> None:
 
 
 def _strange_entries(matrix: Any) -> Iterator[tuple[int, int, Number]]:
-    """Yield the entries that are not probabilities."""
     if not sparse.issparse(matrix):
         for (row, column), value in np.ndenumerate(matrix):
             if not is_nonnegative(value):

@@ -343,7 +343,6 @@ def _of_objects(belief: pomdp_py.OOBelief) -> dict[Any, Number]:
 
 
 def _legality(agent: pomdp_py.Agent, source: CorePOMDP | None, actions: Sequence[Any]) -> dict[str, Any]:
-    """Return the arguments for the legal actions."""
     if source is not None:
         if source.legal_everywhere is not None:
             return {"legal_actions": actions}

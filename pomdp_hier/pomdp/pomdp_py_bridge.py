@@ -43,7 +43,6 @@ class _AgentTransition(TransitionModel):
         return {bridged_state(s): p for s, p in flow.items() if p != 0}
 
     def get_all_states(self) -> list[Any]:
-        """Return all states, in the problem's order."""
         return [bridged_state(s) for s in self._problem.states]
 
 
@@ -58,7 +57,6 @@ class _AgentObservation(ObservationModel):
         return {bridged_observation(o): p for o, p in seen.items() if p != 0}
 
     def get_all_observations(self) -> list[Any]:
-        """Return all observations, in the problem's order."""
         return [bridged_observation(o) for o in self._problem.all_observations]
 
 

@@ -116,7 +116,6 @@ def _go(free: tuple[Cell, ...], cell: Cell, direction: str) -> Cell:
 
 
 def _uniform(cells: list[Cell], one: Number) -> Belief:
-    """Return the uniform belief in the number type of `one`."""
     return Belief(dict.fromkeys(cells, one / len(cells)))
 
 

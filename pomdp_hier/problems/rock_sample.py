@@ -141,7 +141,6 @@ def rock_sample(
 
 
 def _positions(n: int, k: int, rocks: Sequence[tuple[int, int]] | None, seed: int) -> list[tuple[int, int]]:
-    """Return the positions of the rocks, as given or sampled."""
     if not (is_integer(n) and is_integer(k) and n >= 1 and 0 <= k <= n * n):
         raise ParameterError(
             f"rock_sample: got n={brief(n)}, k={brief(k)}; expected integers, n of at least 1, k from 0 to n * n."

@@ -355,7 +355,6 @@ def _area(polygon: Floats) -> float:
 
 
 def _draw_band(regions: _Regions, corners: Sequence[Belief], looks: _Looks, ax: "Axes | None") -> "Axes":
-    """Draw the regions of a line as a band."""
     pieces = regions.line()
     drawn = {name: looks[name][1] for *_, name in pieces if name is not _NOTHING}
     ax = new_axes(ax, width=4.8 + legend_inches(drawn.values()), height=1.9)

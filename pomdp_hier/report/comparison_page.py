@@ -276,7 +276,6 @@ def _moved(
     target: NodeCells,
     names: Sequence[str],
 ) -> Html:
-    """Return the nodes that moved, with source, target and gain."""
     other, best = names
 
     def per_item(r: Moved) -> float:

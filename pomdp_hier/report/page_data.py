@@ -387,7 +387,6 @@ def _place(cells: NodeCells, node: int) -> Html:
 
 
 def _similar(found: MisfiledItems, cells: NodeCells, item: int) -> Html:
-    """Return the items at the target that are most similar."""
     return Html("") if found.odd[item] else cells.some(found.similar(item, int(found.targets[item])).tolist())
 
 

@@ -170,7 +170,6 @@ def _is_bold(node: ViewNode) -> bool:
 
 
 def _text_width(text: str, size: float = 1.0, bold: bool = False) -> float:
-    """Return the width of a text in points at full size."""
     return text_width(text, _FONT * size, bold=bold)
 
 
@@ -222,7 +221,6 @@ def _draw_node(ax: "Axes", layout: _Layout, node: ViewNode, place: _Place, scale
 
 
 def _draw_frame(ax: "Axes", layout: _Layout, title: str | None, scale: float) -> None:
-    """Draw the title above and the key below."""
     shown = layout.shown
     count = f"{len(shown.nodes)} of {shown.total} shown" if shown.collapsed else f"{shown.total} nodes"
     head = f"{title}   ({count})" if title else f"AND-OR tree, {count}"

@@ -133,7 +133,6 @@ class _Sides:
         self.old = {int(found.numbers[node]): node for node in found.headings.tolist()}
 
     def name(self, node: int) -> Html:
-        """Return the name of a node of the new tree."""
         return element("bdi", self._fresh[node].name) if node in self._fresh else self._cells(self._old_of[node])
 
     def _counts(self, pairs: Sequence[tuple[Html, int]]) -> Html:

@@ -153,7 +153,6 @@ def _branches(tree: Hierarchy, place: Floats, leaves: Ints, *, at: float, toward
 
 
 def _above(tree: Hierarchy, leaves: Ints) -> set[int]:
-    """Return every node above the leaves."""
     found: set[int] = set()
     for leaf in leaves.tolist():
         node = int(tree.parent[leaf])

@@ -311,7 +311,6 @@ class _Replay:
         self.left_out: Counter[str] = Counter()
 
     def follow(self, search: int) -> None:
-        """Note the choices of one search."""
         searches, tree = self.searches, self._tree
         low, high = searches.offsets[search : search + 2].tolist()
         nodes, returns = searches.nodes[low:high].tolist(), searches.returns[low:high].tolist()

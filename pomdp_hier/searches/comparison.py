@@ -351,7 +351,6 @@ class _Tables:
         self._correct, self._chosen = choices.children[correct], choices.chosen[self._at]
 
     def group(self, keys: Ints) -> Group:
-        """Return the choices by key."""
         found, owner, n = np.unique(keys[self._at], return_inverse=True, return_counts=True)
         size = len(found)
         hits = np.bincount(owner, self._hit, minlength=size).astype(np.int64)

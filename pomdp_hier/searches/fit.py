@@ -346,7 +346,6 @@ class _Fitting:
         self._uniform, self._sizes = _rivals(choices)
 
     def result(self) -> DeltaFit:
-        """Return the fit."""
         choices, on_path = self._choices, self._choices.on_path
         levels = {f"level {level}": choices.level == level for level in np.unique(choices.level).tolist()}
         halves = {"on path": on_path, "off path": ~on_path, "first": ~choices.repeated, "repeated": choices.repeated}
@@ -368,7 +367,6 @@ class _Fitting:
         return DeltaFit(float(self._nu), self._prior, tuple(parts), self._confidence, choices)
 
     def _part(self, name: str, chosen: Bools) -> tuple[PartFit, Floats]:
-        """Return the fit of a part, and its bootstrap temperatures."""
         likelihood, owner = self._choices.likelihood(self._nu, self._prior, chosen), self._owner[chosen]
         delta, at_bound = likelihood.maximum(*self._bounds)
         n_items = len(np.unique(owner))

@@ -127,7 +127,6 @@ class _Record:
 
 
 def _checked_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the named columns by role."""
     if columns is not None and not isinstance(columns, Mapping):
         raise unexpected("columns", columns, "a dict of columns by role, such as {'item': 'target'}")
     given = dict(columns or {})
@@ -411,7 +410,6 @@ def _shown(tree: Hierarchy) -> str:
 
 
 def _with_links(searches: Searches, nodes: Callable[[Any, int], int], links: Any) -> Searches:
-    """Return the searches with the links between nodes."""
     table = read_table(links, ("from", "to"))
     source_at, target_at = table.column(None, SOURCES), table.column(None, TARGETS)
     if source_at is None or target_at is None:

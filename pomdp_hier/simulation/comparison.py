@@ -258,7 +258,6 @@ def with_gaps(table: PolicyComparison, optimum: tuple[float, float]) -> PolicyCo
 
 
 def _named(policies: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-    """Return policies by name."""
     if isinstance(policies, Mapping):
         return numbered((name, as_policy(policy)) for name, policy in policies.items())
     if isinstance(policies, str) or not isinstance(policies, Iterable):

@@ -227,7 +227,6 @@ def _seeds(seeds: Any, method: str) -> tuple[int, ...]:
 
 
 def _over_seeds(tables: Sequence[PolicyComparison], seeds: tuple[int, ...]) -> PolicyComparison:
-    """Return the comparison whose values are the means of the seeds."""
     first = tables[0]
     failed = {name: error for table in tables for name, error in table.failed.items()}
     names = [row.name for row in first if row.name not in failed]

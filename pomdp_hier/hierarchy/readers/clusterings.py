@@ -288,7 +288,6 @@ def _add_named_topics(table: Table, links: list[tuple[int, int]]) -> list[Note]:
 
 
 def _topic_list(cell: Any, row: int) -> set[int] | None:
-    """Return the topics in a cell, ``None`` if it says nothing."""
     if isinstance(cell, str):
         cell = re.findall(r"-?\d{1,18}(?!\d)", cell)
     if not isinstance(cell, list | tuple | set | np.ndarray) or not len(cell):

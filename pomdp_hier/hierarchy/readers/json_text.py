@@ -201,7 +201,6 @@ def _from_object(
 
 
 def _ids(names: Any, key: str) -> list[Hashable] | None:
-    """Return a list of ids in an object."""
     if names is None:
         return None
     if not isinstance(names, (list, tuple)):

@@ -111,7 +111,6 @@ def tree_of_links(nodes: LinkedNodes, join: Join) -> TreeArrays:
 
 
 def _single_links(nodes: LinkedNodes, notes: list[Note]) -> tuple[Ints, Ints]:
-    """Return the distinct links."""
     above, below = np.asarray(nodes.parents, dtype=np.int64), np.asarray(nodes.children, dtype=np.int64)
     own = np.flatnonzero(above == below)
     if own.size:

@@ -125,7 +125,6 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _after_comment(text: str, position: int) -> int:
-    """Return the position after a comment, whose brackets may be nested."""
     depth = 0
     for bracket in _BRACKET.finditer(text, position):
         depth += 1 if bracket.group() == "[" else -1

@@ -421,7 +421,6 @@ def _from_pairs(rows: Sequence[Any], how: PathFormat) -> PathRows:
 
 
 def _from_sequences(rows: Sequence[Any], how: PathFormat, items: list[Hashable] | None = None) -> PathRows:
-    """Return the rows of paths given as segments."""
     found = PathRows(items=items, is_text=False)
     for row, segments in enumerate(rows, 1):
         if not is_row(segments):

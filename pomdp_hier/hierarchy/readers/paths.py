@@ -95,7 +95,6 @@ class _Categories:
         return node
 
     def add_item(self, item: Hashable, category: int) -> None:
-        """Link an item to its category."""
         node = self.items.setdefault(item, len(self.ids))
         if node == len(self.ids):
             self.ids.append(item)

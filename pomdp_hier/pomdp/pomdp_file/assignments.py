@@ -139,7 +139,6 @@ class ProbabilityTable:
         return [resolved[id(log)] for log in self._logs]
 
     def _written(self, action: int) -> Iterable[_Log]:
-        """Return the logs of an assignment to this action."""
         if action == ALL:
             return {id(log): log for log in self._logs}.values()
         return (self._own(action),)

@@ -43,7 +43,6 @@ class _BlockReader(Reader):
     """A reader of files whose statements of T, O and R begin lines and come after all others."""
 
     def read(self) -> FileContent:
-        """Return the content of the file."""
         first = _FIRST.search(self.source.text)
         if first is None:
             raise _IrregularError
@@ -73,7 +72,6 @@ class _BlockReader(Reader):
             begin = end
 
     def _read_exactly(self, statements: list[Statement]) -> None:
-        """Read statements with the whole grammar."""
         if any(len(s.word) > 1 for s in statements):
             raise _IrregularError
         self._read_tables(statements)
@@ -207,13 +205,11 @@ class _BlockReader(Reader):
 
 
 def _check_colons(words: list[str], length: int, places: Iterable[int]) -> None:
-    """Check that every statement has colons at these places."""
     if any(words[place::length].count(":") != len(words) // length for place in places):
         raise _IrregularError
 
 
 def _numbers(words: list[str]) -> Floats:
-    """Return finite numbers of the format."""
     digits = "".join(words)
     if not digits.isascii() or digits.encode().translate(None, _OF_NUMBERS):
         raise _IrregularError

@@ -255,7 +255,6 @@ def write_pomdp(problem: POMDP, path: str | os.PathLike[str] | IO[str]) -> None:
 
 
 def _lines(problem: POMDP) -> Iterator[str]:
-    """Yield the lines of the file."""
     _check_writable(problem)
     states, actions = problem.states, problem.all_actions
     yield "# A POMDP in Cassandra's format, written by pomdp_hier."

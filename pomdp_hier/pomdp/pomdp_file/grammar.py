@@ -307,7 +307,6 @@ class Reader:
                 return indices, at  # some files have a colon before the number
 
     def _element(self, statement: Statement, position: int, token: str, space: _Space) -> int:
-        """Return the index of a token's element."""
         index = space.find(token)
         if index is None:
             number = token.isascii() and token.isdigit()
