@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.reward import node_rewards
+from pomdp_hier.hqs.guidance import node_rewards
 from pomdp_hier.hqs.score import oracle_value
 
 TREE, SCORES = "agglomerative_children.json", "authors_scores.csv.gz"

@@ -28,8 +28,7 @@ from pomdp_hier._engines.task import AlwaysDescend, LookAhead, Rule, Task
 from pomdp_hier.features.affinity import Affinity, affinity
 from pomdp_hier.features.similarity import InverseSquaredEuclidean
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.guidance import temperatures
-from pomdp_hier.hqs.reward import node_rewards
+from pomdp_hier.hqs.guidance import node_rewards, temperatures
 from pomdp_hier.hqs.score import evaluate
 
 SHAPES = ("balanced", "dendrogram", "caterpillar", "wide", "taxonomy")

@@ -1,15 +1,24 @@
-"""Progress of long runs on standard error: a bar, or occasional lines in a command without a terminal."""
+"""Long runs: progress as a bar, or as occasional lines in a log; and tasks in several processes (``n_jobs``)."""
 
+import pickle
 import sys
+import threading
 import time
-from collections.abc import Iterator
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 from tqdm import tqdm
 
-from pomdp_hier._arguments import check_flag
+from pomdp_hier._arguments import check_flag, is_integer, unexpected
+from pomdp_hier._imports import from_extra
+from pomdp_hier._text import brief
+from pomdp_hier.errors import Argument, ParameterError
 
 _in_command = ContextVar("_in_command", default=False)
 _quiet = ContextVar("_quiet", default=False)
@@ -86,3 +95,116 @@ class _Lines(tqdm):
         """End without a line."""
         self.last_print_t = self.start_t  # for tqdm: nothing was shown that has to be cleared
         super().close()
+
+
+_MOST_JOBS = 10_000
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def check_jobs(n_jobs: object) -> None:
+    """Raise unless the value is a number of processes.
+
+    Example:
+        >>> check_jobs(0)
+        Traceback (most recent call last):
+        pomdp_hier.errors.ParameterError: n_jobs: got 0; expected an integer from 1 to ..., or -1 for one per CPU.
+    """
+    if not is_integer(n_jobs) or not (1 <= n_jobs <= _MOST_JOBS or n_jobs == -1):
+        raise unexpected("n_jobs", n_jobs, f"an integer from 1 to {_MOST_JOBS:,}, or -1 for one per CPU")
+
+
+def n_workers(n_jobs: int) -> int:
+    """Return the number of processes."""
+    return 1 if n_jobs == 1 else int(_joblib().effective_n_jobs(n_jobs))
+
+
+def in_processes(
+    work: Callable[[Task], Result], tasks: Sequence[Task], n_jobs: int, sent: Mapping[str, Any]
+) -> Iterator[Result]:
+    """Yield the results of the tasks in order; a single process is this one.
+
+    It runs on the back end that ``joblib.parallel_config`` names. When it is left early, by an error or by Ctrl-C, no
+    process stays behind.
+
+    Args:
+        work: What is done.
+        tasks: What it is done to.
+        n_jobs: The number of processes, -1 for one per CPU.
+        sent: What goes along to each process, by the names of the arguments that it came with.
+
+    Raises:
+        MissingExtraError: More than one process without joblib.
+        ParameterError: Something cannot be sent to another process, or a process died.
+
+    Example:
+        >>> list(in_processes(abs, [-1, 2, -3], 1, {}))
+        [1, 2, 3]
+    """
+    if n_jobs == 1:
+        yield from map(work, tasks)
+        return
+    joblib = _joblib()
+    results = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(map(joblib.delayed(work), tasks))
+    try:
+        for result in results:  # noqa: UP028 - `yield from` would close the results before the warning is turned off
+            yield result
+    except pickle.PicklingError as error:
+        raise _stays_here(sent, error) from error
+    except BrokenExecutor as error:
+        raise ParameterError(
+            Argument("n_jobs"),
+            f": got {n_jobs}, and one of the processes died, probably out of memory; expected fewer. Pass n_jobs=1.",
+        ) from error
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that tasks are left over is what leaving early means
+            results.close()
+
+
+_KEPT = threading.local()  # what this thread of a process has last built
+
+
+@dataclass(frozen=True, eq=False)
+class OnceAProcess(Generic[Result]):
+    """An object shared by the tasks of a process, which builds it at its first task.
+
+    Example:
+        >>> squares = OnceAProcess(dict)
+        >>> squares()[3] = 9
+        >>> squares()
+        {3: 9}
+    """
+
+    build: Callable[[], Result]
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def __call__(self) -> Result:
+        """Return the object, built on first use."""
+        if getattr(_KEPT, "token", None) != self.token:
+            _KEPT.token, _KEPT.built = self.token, self.build()
+        return _KEPT.built  # type: ignore[no-any-return]  # of this token
+
+
+def _joblib() -> Any:
+    return from_extra("parallel", "joblib", "n_jobs needs joblib")
+
+
+def _stays_here(sent: Mapping[str, Any], error: Exception) -> ParameterError:
+    """Return the error for an object that cannot be sent to another process."""
+    dumps = from_extra("parallel", "joblib.externals.loky.backend.reduction", "n_jobs needs joblib").dumps
+
+    def reason(value: object) -> str:
+        try:
+            dumps(value)
+        except Exception as error:  # noqa: BLE001 - whatever the pickling of anyone's object raises
+            return f"{type(error).__name__}: {error}"
+        return ""
+
+    found = ((f"{name}: {brief(value)}", why) for name, value in sent.items() if (why := reason(value)))
+    what, why = next(found, ("n_jobs: what is worked on", str(error)))
+    return ParameterError(
+        f"n_jobs: got {what}, which cannot be sent to another process ({why}). Pass n_jobs=1, or define __getstate__ "
+        "without open files, locks and generators."
+    )

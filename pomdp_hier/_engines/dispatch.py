@@ -1,4 +1,4 @@
-"""Choice and run of an engine.
+"""Choice and run of an engine, for the stops of searches and for expected search lengths.
 
 ``engine="auto"`` selects numba if it is installed, supports the policy and the features, and pays (`_imports.pays`).
 The time of numpy is estimated from the numbers of levels and similarities, at the rates `STEP` and `_pair_seconds`. The
@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
+from scipy.special import expit
 
 from pomdp_hier import _imports
-from pomdp_hier._arguments import check_choice
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints, check_choice
 from pomdp_hier._engines import on_numpy
+from pomdp_hier._engines.on_numpy import Step, own_steps
 from pomdp_hier._engines.task import Advance, AlwaysDescend, HindsightRule, LookAhead, Rule, SearchRoot, Stops, Task
 from pomdp_hier.errors import Argument, MissingExtraError, ParameterError, Setting
 from pomdp_hier.features.affinity import Affinity, Batch
 from pomdp_hier.features.dense import DenseAffinity
-from pomdp_hier.features.membership import Children
+from pomdp_hier.features.membership import Children, at_one_node
+from pomdp_hier.hierarchy.arrays import sum_below
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 STEP = 1.5e-4
@@ -145,3 +147,53 @@ def run_engine(task: Task, items: Ints, engine: str, advance: Advance) -> Stops:
 
         return on_numba.run(task, items, advance)
     return on_numpy.run(task, items, advance)
+
+
+def labels_below(hierarchy: Hierarchy) -> Ints:
+    """Return the number of labels below each node: the children of the node and of all nodes below ``[n_nodes]``.
+
+    Example:
+        >>> labels_below(Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4))
+        array([0, 0, 0, 0, 0, 0, 2])
+    """
+    return sum_below(hierarchy.parent, np.diff(hierarchy.child_offsets))
+
+
+def run_lengths(task: Task, items: Ints, engine: str, advance: Advance) -> tuple[Floats, Floats]:
+    """Return the expected number of items looked at, the item included, and of labels read, per item ``[m]`` each."""
+    below = labels_below(task.hierarchy)
+    if engine == "numba":
+        from pomdp_hier._engines import on_numba
+
+        return on_numba.run_lengths(task, items, below, advance)
+    return _on_numpy(task, items, below, advance)
+
+
+def _on_numpy(task: Task, items: Ints, below: Ints, advance: Advance) -> tuple[Floats, Floats]:
+    tree, done = task.hierarchy, 0
+    looks = (tree.sizes[task.ends].astype(np.float64) + 1.0) / 2.0
+    labels = np.zeros(tree.n_items)
+    weights = np.stack((tree.sizes, below), axis=1).astype(np.float64)
+    for step in own_steps(task, items):
+        first = _before(task, step, weights)
+        looks[step.items] += first[:, 0]
+        labels[step.items] += first[:, 1] + step.counts
+        if step.level == 0:
+            advance(len(step.items))
+            done += len(step.items)
+    advance(len(items) - done)
+    return looks[items], labels[items]
+
+
+def _before(task: Task, step: Step, weights: Floats) -> Floats:
+    """Return the expected weights of the siblings that are entered before the correct child ``[m, 2]``."""
+    gaps, own_at = step.similarities, step.own_at
+    with np.errstate(over="ignore"):  # at temperatures near 0, sigma is 0 or 1
+        gaps = gaps - np.repeat(gaps[own_at], step.counts)
+        gaps /= task.temperatures[step.level]
+    before = expit(gaps, out=gaps)
+    before[own_at] = 0.0
+    if at_one_node(step.nodes):
+        width = int(step.counts[0])
+        return np.asarray(before.reshape(-1, width) @ weights[step.children[:width]])
+    return np.asarray(np.add.reduceat(before[:, None] * weights[step.children], step.firsts))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numba
 import numpy as np
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier._engines.task import TIE, Advance, AlwaysDescend, HindsightRule, LookAhead, Stops, Task
 from pomdp_hier._imports import compiling
 from pomdp_hier.features.dense import DenseAffinity

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier._engines.task import (
     Advance,
     AlwaysDescend,

@@ -11,8 +11,15 @@ from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from pomdp_hier._imports import from_extra
-from pomdp_hier._io.formats import decoding, file_ending, kind_of, unpacked, without_sheet
-from pomdp_hier._io.memory import memory_available, require_memory
+from pomdp_hier._io.formats import (
+    decoding,
+    file_ending,
+    kind_of,
+    memory_available,
+    require_memory,
+    unpacked,
+    without_sheet,
+)
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import DataWarning, PomdpHierError
 

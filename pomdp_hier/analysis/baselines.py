@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer, is_real
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arguments import Floats, check_integer, is_real
 from pomdp_hier._engines.on_numpy import first_choice, own_steps
 from pomdp_hier._engines.task import Task
 from pomdp_hier._text import brief, counted
-from pomdp_hier.analysis.duplicates import Duplicates, row_keys
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.items import Duplicates, row_keys
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import Calibration, most_likely_delta
 from pomdp_hier.hqs.inputs import Prepared, opened

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pomdp_hier._arguments import check_flag, check_integer, check_level, is_one_of
-from pomdp_hier._arrays import Ints
+from pomdp_hier._arguments import Ints, check_flag, check_integer, check_level, is_one_of
 from pomdp_hier._intervals import mean_interval, rarest, relative_weights, standard_error
 from pomdp_hier._text import brief, counted
 from pomdp_hier.errors import ParameterError

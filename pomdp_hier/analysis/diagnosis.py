@@ -17,14 +17,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer, check_kind, unexpected
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints, check_integer, check_kind, unexpected
 from pomdp_hier._engines.on_numpy import Step, first_choice, greedy_trail, own_steps
 from pomdp_hier._engines.task import Task
 from pomdp_hier._intervals import relative_weights
 from pomdp_hier._text import brief
-from pomdp_hier.analysis.duplicates import Duplicates, row_keys
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.items import Duplicates, row_keys
 from pomdp_hier.features.membership import node_sums
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import Prepared, opened

@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer, is_one_of
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints, check_integer, is_one_of
 from pomdp_hier._engines.task import descends
 from pomdp_hier._intervals import relative_weights
 from pomdp_hier._text import brief, counted

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints, check_integer
 from pomdp_hier._engines.on_numpy import Trail, greedy_trail
 from pomdp_hier._text import brief
 from pomdp_hier.analysis.diagnosis import ALL_ITEMS, Diagnosis, check_result, require_diagnosis

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pomdp_hier._arguments import is_real, numbered, unexpected
-from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier._io.memory import held
+from pomdp_hier._arguments import Floats, Ints, is_real, numbered, unexpected
+from pomdp_hier._io.formats import held
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -57,7 +56,7 @@ def compare_search_policies(
             out of range.
 
     Example:
-        >>> from pomdp_hier.hqs.paper.examples import load_amazon12
+        >>> from pomdp_hier.hqs.paper.reproduction import load_amazon12
         >>> shop = load_amazon12()
         >>> table = compare_search_policies(shop.similarity, shop.hierarchies["B"], similarity="precomputed",
         ...                                 delta=0.005)

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import is_integer
-from pomdp_hier._arrays import Floats, as_floats
-from pomdp_hier._io.memory import held
+from pomdp_hier._arguments import Floats, as_floats, is_integer
+from pomdp_hier._io.formats import held
 from pomdp_hier._text import brief, counted
 from pomdp_hier.analysis.baselines import appraised
 from pomdp_hier.errors import Argument, ParameterError

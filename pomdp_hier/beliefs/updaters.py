@@ -5,8 +5,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer, generator
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arguments import Floats, check_integer, generator
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, ParameterError
 from pomdp_hier.pomdp.bayes import (

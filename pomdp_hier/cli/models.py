@@ -83,7 +83,7 @@ def _check_hierarchy(options: argparse.Namespace) -> int:
     from pomdp_hier._progress import shown_progress
     from pomdp_hier.beliefs.updaters import BayesUpdater
     from pomdp_hier.features.affinity import affinity
-    from pomdp_hier.hqs.item_search import search_environment, search_problem
+    from pomdp_hier.hqs.generic import search_environment, search_problem
     from pomdp_hier.hqs.model import ClosedFormUpdater
 
     options.features, options.tree = options.hierarchy

@@ -6,15 +6,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pomdp_hier._io.formats import check_kind, decoding, file_ending, kind_of, open_csv, without_sheet
 from pomdp_hier._io.workbooks import unpacked_table
 from pomdp_hier.errors import FeatureError, HierarchyError, ReaderError, Setting
-
-if TYPE_CHECKING:
-    pass
-
 
 JSON_FORMS = ("json", "children", "nested", "edges", "linkage")
 _NEWICK_ENDINGS = frozenset({".nwk", ".newick", ".tree", ".tre", ".nh"})
@@ -145,7 +141,7 @@ def _rows(content: bytes, kind: str, options: argparse.Namespace) -> Iterator[Se
 
 
 def parquet_columns(content: bytes, options: argparse.Namespace) -> dict[str, list[Any]]:
-    from pomdp_hier._io.memory import memory_available
+    from pomdp_hier._io.formats import memory_available
     from pomdp_hier.features.readers import open_table
 
     table = open_table(io.BytesIO(content), source_name(options.tree), None, memory_available())

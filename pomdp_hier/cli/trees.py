@@ -308,7 +308,7 @@ def _from_array(content: bytes, options: argparse.Namespace, form: str) -> "Hier
 
 
 def _from_json(content: bytes, options: argparse.Namespace, form: str, n_rows: int | None) -> TreeFile:
-    from pomdp_hier.hierarchy.readers.json_text import json_form, parse_json
+    from pomdp_hier.hierarchy.readers.notations import json_form, parse_json
     from pomdp_hier.hierarchy.tree import Hierarchy
 
     value = parse_json(content)

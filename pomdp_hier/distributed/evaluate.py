@@ -15,8 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints, check_integer
 from pomdp_hier._engines.dispatch import choose_engine, seconds_at_most
 from pomdp_hier._engines.task import LookAhead, NodeRewards, Stops, Task, Tie
 from pomdp_hier._imports import from_extra
@@ -39,10 +38,9 @@ from pomdp_hier.features.similarity import (
 from pomdp_hier.features.validation import check_shape, refuse_non_finite, warn_degenerate_rows
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.guidance import temperatures
+from pomdp_hier.hqs.guidance import Reward, node_rewards, temperatures
 from pomdp_hier.hqs.inputs import Weights, check_weights
 from pomdp_hier.hqs.result import HQSResult
-from pomdp_hier.hqs.reward import Reward, node_rewards
 from pomdp_hier.hqs.score import as_result, with_weights
 from pomdp_hier.hqs.settings import Settings
 

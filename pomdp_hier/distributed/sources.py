@@ -15,8 +15,7 @@ from scipy.sparse import issparse, vstack
 
 from pomdp_hier._arguments import check_path
 from pomdp_hier._imports import from_extra
-from pomdp_hier._io.formats import decoding
-from pomdp_hier._io.memory import memory_available
+from pomdp_hier._io.formats import decoding, memory_available
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import FeatureError, Setting
 from pomdp_hier.features.readers import column_position, id_position, read_npy, read_npz

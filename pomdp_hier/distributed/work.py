@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse, vstack
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier._engines.dispatch import run_engine
 from pomdp_hier._engines.task import NodeRewards, Rule, Task
 from pomdp_hier.features.dense import DenseAffinity, DenseKind

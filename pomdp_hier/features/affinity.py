@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from pomdp_hier._arrays import Bools, Floats, Ints, as_floats
+from pomdp_hier._arguments import Bools, Floats, Ints, as_floats
 from pomdp_hier._text import brief
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.dense import DenseAffinity, DenseKind, finish, refuse_large

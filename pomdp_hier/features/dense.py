@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier._imports import pays
-from pomdp_hier._io.memory import room_for
+from pomdp_hier._io.formats import room_for
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.membership import (
     RUN,

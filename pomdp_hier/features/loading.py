@@ -13,8 +13,7 @@ from scipy.sparse import csr_array, issparse
 
 from pomdp_hier._arguments import check_integer, check_path
 from pomdp_hier._imports import from_extra
-from pomdp_hier._io.formats import check_kind, kind_of, open_csv, without_sheet
-from pomdp_hier._io.memory import memory_available, require_memory
+from pomdp_hier._io.formats import check_kind, kind_of, memory_available, open_csv, require_memory, without_sheet
 from pomdp_hier._io.workbooks import is_workbook, unpacked_table
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import Argument, FeatureError, ParameterError, Setting

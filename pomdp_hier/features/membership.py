@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 Children: TypeAlias = tuple[Ints, Ints]

@@ -19,10 +19,9 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, csr_array
 
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arguments import Floats
 from pomdp_hier._imports import from_extra
-from pomdp_hier._io.formats import decoding, open_csv
-from pomdp_hier._io.memory import require_memory
+from pomdp_hier._io.formats import decoding, open_csv, require_memory
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import FeatureError, Setting
 from pomdp_hier.features.validation import check_compressed

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier.features.membership import ranges
 from pomdp_hier.features.validation import Features, require_whole, row_pieces
 from pomdp_hier.hierarchy.tree import Hierarchy

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier._progress import shown_progress
 from pomdp_hier.features.items import item_features
 from pomdp_hier.features.validation import Features, row_pieces

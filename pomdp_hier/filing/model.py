@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier.filing.centroids import Centroids
 
 PRIOR, PRIOR_NOISE = 18.0, 0.05  # Beta(1, 19): density 18 log(1 - noise), mean

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier.filing.centroids import Centroids
 from pomdp_hier.filing.model import PRIOR, SPREAD, FilingModel, item_weights, log_softmax, path_values
 

@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from pomdp_hier._arguments import check_flag, is_real
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints, check_flag, is_real
 from pomdp_hier._text import brief, counted
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.filing.centroids import UnitRows

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pomdp_hier._arguments import unexpected
-from pomdp_hier._arrays import Ints
-from pomdp_hier._io.memory import held
+from pomdp_hier._arguments import Ints, unexpected
+from pomdp_hier._io.formats import held
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import Argument, HierarchyError, ParameterError, PomdpHierError, Setting
 

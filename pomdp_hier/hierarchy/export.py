@@ -13,8 +13,7 @@ from pomdp_hier.errors import ParameterError, Setting
 from pomdp_hier.hierarchy.arrays import as_ids
 from pomdp_hier.hierarchy.flat import FlatTree
 from pomdp_hier.hierarchy.node_names import draw_text
-from pomdp_hier.hierarchy.readers.json_text import as_json
-from pomdp_hier.hierarchy.readers.newick import as_newick
+from pomdp_hier.hierarchy.readers.notations import as_json, as_newick
 
 
 class ExportedTree(FlatTree):

@@ -12,8 +12,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pomdp_hier._arguments import check_flag, check_integer, is_integer
-from pomdp_hier._arrays import Bools, Ints
+from pomdp_hier._arguments import Bools, Ints, check_flag, check_integer, is_integer
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy.arrays import (

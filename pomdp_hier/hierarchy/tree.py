@@ -13,10 +13,9 @@ from pomdp_hier.hierarchy.export import ExportedTree
 from pomdp_hier.hierarchy.node_names import warn_user
 from pomdp_hier.hierarchy.readers.clusterings import HdbscanTree, read_bertopic, read_hdbscan, read_linkage
 from pomdp_hier.hierarchy.readers.edges import read_edges, read_networkx, read_parents
-from pomdp_hier.hierarchy.readers.json_text import JsonForm, read_json
 from pomdp_hier.hierarchy.readers.links import Join
 from pomdp_hier.hierarchy.readers.nested import read_children, read_labels, read_nodes, read_sklearn
-from pomdp_hier.hierarchy.readers.newick import read_newick
+from pomdp_hier.hierarchy.readers.notations import JsonForm, read_json, read_newick
 from pomdp_hier.hierarchy.readers.path_rows import PathFormat
 from pomdp_hier.hierarchy.readers.paths import read_paths
 from pomdp_hier.hierarchy.readers.tables import ItemsAtInner, OnMultipleParents, TextSource, TreeArrays, with_added_root

@@ -9,8 +9,8 @@ from pomdp_hier._imports import attach
 
 if TYPE_CHECKING:
     from pomdp_hier._engines.task import LookAhead, StoppingRule
+    from pomdp_hier.hqs.generic import search_environment, search_problem
     from pomdp_hier.hqs.inputs import calibrate_delta
-    from pomdp_hier.hqs.item_search import search_environment, search_problem
     from pomdp_hier.hqs.model import ClosedFormUpdater
     from pomdp_hier.hqs.policies import FixedLevel, rtbss_policy
     from pomdp_hier.hqs.return_search import exhaustive_policy, return_search_problem
@@ -34,7 +34,7 @@ _HOMES = {
     "pomdp_hier.hqs.model": "ClosedFormUpdater",
     "pomdp_hier.hqs.policies": "FixedLevel rtbss_policy",
     "pomdp_hier.hqs.return_search": "exhaustive_policy return_search_problem",
-    "pomdp_hier.hqs.item_search": "search_environment search_problem",
+    "pomdp_hier.hqs.generic": "search_environment search_problem",
 }
 
 __getattr__, __dir__ = attach(__name__, _HOMES, globals())

@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer, unexpected
-from pomdp_hier._arrays import Floats, Ints, as_floats
+from pomdp_hier._arguments import Floats, Ints, as_floats, check_integer, unexpected
 from pomdp_hier._engines.task import LookAhead, NodeRewards, Task
 from pomdp_hier._intervals import relative_weights
 from pomdp_hier._text import brief
@@ -19,8 +18,15 @@ from pomdp_hier.features.items import ItemFeatures, item_features, match_ids
 from pomdp_hier.hierarchy.flat import FlatTree, require_hierarchy
 from pomdp_hier.hierarchy.node_names import warn_user
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.guidance import BOUNDS, ENTRIES, Calibration, check_bounds, most_likely_delta, temperatures
-from pomdp_hier.hqs.reward import node_rewards
+from pomdp_hier.hqs.guidance import (
+    BOUNDS,
+    ENTRIES,
+    Calibration,
+    check_bounds,
+    most_likely_delta,
+    node_rewards,
+    temperatures,
+)
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.settings import Run, Settings, read_settings
 from pomdp_hier.measures.tree_distances import item_numbers

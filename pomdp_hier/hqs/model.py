@@ -7,7 +7,7 @@ from typing import Any
 
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ModelError
-from pomdp_hier.hqs.reward import paper_reward
+from pomdp_hier.hqs.guidance import paper_reward
 from pomdp_hier.pomdp.bayes import impossible_observation
 from pomdp_hier.pomdp.belief import Belief, as_belief
 from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel

@@ -10,8 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pomdp_hier._arguments import check_level
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints, check_level
 from pomdp_hier._imports import as_frame
 from pomdp_hier._intervals import effective_number, weighted_mean
 from pomdp_hier._text import counted

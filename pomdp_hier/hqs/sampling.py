@@ -18,8 +18,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import stdtrit
 
-from pomdp_hier._arguments import check_level, generator, is_integer, is_one_of, is_real
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints, check_level, generator, is_integer, is_one_of, is_real
 from pomdp_hier._intervals import relative_weights, unseen, weighted_mean
 from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError

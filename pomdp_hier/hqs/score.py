@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier._engines.dispatch import choose_engine, run_engine
 from pomdp_hier._engines.task import NodeRewards, Stops, Tie
 from pomdp_hier._intervals import effective_number
@@ -19,9 +19,9 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.guidance import Reward
 from pomdp_hier.hqs.inputs import Prepared, Weights, prepare
 from pomdp_hier.hqs.result import HQSResult, ItemScores
-from pomdp_hier.hqs.reward import Reward
 from pomdp_hier.hqs.sampling import Method, Sampling
 from pomdp_hier.hqs.settings import CALIBRATED, Request, Run, Settings
 
@@ -113,7 +113,7 @@ def evaluate(
             backend of ``joblib.parallel_config``.
         checkpoint: Generic engine: file of finished items, from which a later call resumes. It needs joblib. Runs are
             distinguished by data, settings and the state of policy, updater and similarity, but not by their code
-            (`pomdp_hier._io.checkpoint`).
+            (`pomdp_hier._io.writing`).
         policy_version: Text that distinguishes versions of the code of a checkpointed policy. It also allows policies
             that cannot be pickled.
         items: The items to score, in the order of the result; None for all.
@@ -279,8 +279,8 @@ def hqs_score(
         FeatureError, ParameterError, MissingExtraError: As `evaluate`.
 
     Example:
-        >>> from pomdp_hier.hqs.paper.examples import load_amazon12
-        >>> from pomdp_hier.hqs.paper.examples import PAPER_TABLE
+        >>> from pomdp_hier.hqs.paper.reproduction import load_amazon12
+        >>> from pomdp_hier.hqs.paper.reproduction import PAPER_TABLE
         >>> shop = load_amazon12()
         >>> round(hqs_score(shop.similarity, shop.hierarchies["A"], similarity="precomputed", **PAPER_TABLE), 4)
         0.5715

@@ -8,10 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pomdp_hier._arguments import is_real, unexpected
-from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier._engines import search_length as engines
-from pomdp_hier._engines.dispatch import choose_engine
+from pomdp_hier._arguments import Floats, Ints, is_real, unexpected
+from pomdp_hier._engines.dispatch import choose_engine, run_lengths
 from pomdp_hier._progress import shown_progress
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -298,7 +296,7 @@ def lengths_of_items(prepared: Prepared, run: Run, label_cost: float, items: Int
     config |= {"label_cost": float(label_cost), "engine": engine}
     config |= {} if prepared.calibration is None else {"delta_from": CALIBRATED}
     with shown_progress(run.progress, "search length", "item", len(items)) as bar:
-        looks, labels = engines.run(task, items, engine, bar.update)
+        looks, labels = run_lengths(task, items, engine, bar.update)
     list_length = (prepared.hierarchy.n_items + 1) / 2
     lengths = looks + label_cost * labels if label_cost else looks
     found = SearchLengthResult(

@@ -12,12 +12,11 @@ import numpy as np
 
 from pomdp_hier._arguments import check_flag, generator, is_integer
 from pomdp_hier._engines.task import AlwaysDescend, HindsightRule, LookAhead, Rule, SearchRoot, Tie, as_rule
-from pomdp_hier._jobs import check_jobs
+from pomdp_hier._progress import check_jobs
 from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError, Setting
 from pomdp_hier.features.similarity import Similarity, as_similarity
-from pomdp_hier.hqs.guidance import check_temperature
-from pomdp_hier.hqs.reward import Reward
+from pomdp_hier.hqs.guidance import Reward, check_temperature
 from pomdp_hier.hqs.sampling import Sampling
 
 if TYPE_CHECKING:

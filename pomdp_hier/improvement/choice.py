@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier.features.items import ItemFeatures
 from pomdp_hier.features.validation import Features
 from pomdp_hier.filing.misfiled import misfiled_items

@@ -18,8 +18,8 @@ import numpy as np
 from pomdp_hier._arguments import check_choice, check_flag, check_integer, check_level, is_integer, is_real, unexpected
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief, listed
-from pomdp_hier.analysis.duplicates import row_keys
 from pomdp_hier.errors import Argument, HierarchyError, ParameterError, Setting
+from pomdp_hier.features.items import row_keys
 from pomdp_hier.filing.result import check_share
 from pomdp_hier.hierarchy.arrays import as_ids
 from pomdp_hier.hierarchy.node_names import NodeNames

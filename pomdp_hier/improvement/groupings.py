@@ -14,8 +14,7 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from pomdp_hier._arguments import check_integer, is_integer
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints, check_integer, is_integer
 from pomdp_hier._text import brief, counted
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.features.items import ItemFeatures

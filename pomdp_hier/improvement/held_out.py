@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier._intervals import mean_interval, weighted_mean
 from pomdp_hier.improvement.result import HeldOutGain
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier._engines.dispatch import similarities_of
-from pomdp_hier._io.memory import memory_available, require_memory
+from pomdp_hier._io.formats import memory_available, require_memory
 from pomdp_hier.errors import PomdpHierError
 from pomdp_hier.hierarchy.editing import Draft, Parents
 from pomdp_hier.hierarchy.tree import Hierarchy

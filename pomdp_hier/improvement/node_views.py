@@ -7,15 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier._engines.on_numpy import own_steps
 from pomdp_hier._engines.task import AlwaysDescend, HindsightRule, LookAhead, Rule, SearchRoot, ask, descends
 from pomdp_hier._intervals import relative_weights
 from pomdp_hier.errors import Argument, ParameterError, Setting
-from pomdp_hier.hqs.guidance import temperatures
+from pomdp_hier.hqs.guidance import SizeRewards, temperatures
 from pomdp_hier.hqs.inputs import Prepared
 from pomdp_hier.hqs.result import ItemScores
-from pomdp_hier.hqs.reward import SizeRewards
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
 from pomdp_hier.hqs.search_length import search_length

@@ -12,8 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer, check_level, is_real, numbered, unexpected
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints, check_integer, check_level, is_real, numbered, unexpected
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import counted, listed
 from pomdp_hier.features.items import ItemFeatures

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier.analysis.diagnosis import Diagnosis, diagnose
 from pomdp_hier.analysis.moves import candidate_moves
 from pomdp_hier.errors import ParameterError

@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 import scipy.sparse as sp
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier.features.affinity import Affinity, CustomAffinity, PrecomputedAffinity, SparseAffinity
 from pomdp_hier.features.dense import DenseAffinity, finish
 from pomdp_hier.features.similarity import Cosine

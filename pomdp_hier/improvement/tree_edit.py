@@ -5,7 +5,7 @@ from typing import cast
 
 import numpy as np
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier.hierarchy.editing import Draft, Parents
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.improvement.node_views import NO_ITEMS, NodeView

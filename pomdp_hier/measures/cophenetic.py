@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pomdp_hier._arguments import check_integer, is_one_of
-from pomdp_hier._arrays import Floats, as_floats
+from pomdp_hier._arguments import Floats, as_floats, check_integer, is_one_of
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import require_hierarchy

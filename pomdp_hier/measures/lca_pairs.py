@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pomdp_hier._arguments import generator
-from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier._io.memory import held
+from pomdp_hier._arguments import Floats, Ints, generator
+from pomdp_hier._io.formats import held
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.affinity import PrecomputedAffinity, SparseAffinity, affinity

@@ -7,8 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from pomdp_hier._arguments import check_flag, check_integer, generator, is_real
-from pomdp_hier._arrays import Bools, Ints
+from pomdp_hier._arguments import Bools, Ints, check_flag, check_integer, generator, is_real
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import HierarchyError, ParameterError, PomdpHierError
 from pomdp_hier.features.membership import item_sums

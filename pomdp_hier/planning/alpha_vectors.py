@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.pomdp.belief import Belief

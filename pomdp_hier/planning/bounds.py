@@ -15,8 +15,7 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arguments import check_choice, check_integer
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints, check_choice, check_integer
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.alpha_vectors import LeafVectors
 from pomdp_hier.planning.decision import TERMINAL_VALUE

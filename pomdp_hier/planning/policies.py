@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pomdp_hier._arguments import generator
-from pomdp_hier._arrays import Floats, Ints, as_floats, as_integers
+from pomdp_hier._arguments import Floats, Ints, as_floats, as_integers, generator
 from pomdp_hier._text import brief, listed, visible
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.bounds import infinite_horizon_table, mdp_values

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 
 import pomdp_py
 
-from pomdp_hier._arguments import check_choice, check_integer, generator
-from pomdp_hier._arrays import Ints
+from pomdp_hier._arguments import Ints, check_choice, check_integer, generator
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.bounds import mdp_values

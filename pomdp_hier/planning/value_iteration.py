@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arguments import check_integer, is_real, unexpected
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints, check_integer, is_real, unexpected
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ModelError, PlanningError
 from pomdp_hier.planning.alpha_vectors import LeafVectors, Points, prune

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pomdp_hier._arguments import is_real
-from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier._io.memory import held
+from pomdp_hier._arguments import Floats, Ints, is_real
+from pomdp_hier._io.formats import held
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import Belief, as_belief

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pomdp_py
 
-from pomdp_hier._io.memory import held
+from pomdp_hier._io.formats import held
 from pomdp_hier._text import brief, shown
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.numeric import (

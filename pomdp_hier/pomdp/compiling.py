@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arrays import Bools, Floats
+from pomdp_hier._arguments import Bools, Floats
 from pomdp_hier._progress import slow_work
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError

@@ -9,7 +9,7 @@ from typing import Any
 
 import pomdp_py
 
-from pomdp_hier._io.memory import held
+from pomdp_hier._io.formats import held
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ModelError
 

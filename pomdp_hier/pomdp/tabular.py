@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from pomdp_hier._arrays import Bools, Floats, Ints, as_floats
+from pomdp_hier._arguments import Bools, Floats, Ints, as_floats
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints, check_integer
 from pomdp_hier._text import brief, counted, shortened, visible
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.arrays import is_row

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer, check_kind, unexpected
-from pomdp_hier._arrays import Floats, as_floats
+from pomdp_hier._arguments import Floats, as_floats, check_integer, check_kind, unexpected
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.arrays import is_row

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arguments import Floats, check_integer
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief, counted
 from pomdp_hier.analysis.comparison import APART, MEASURES, Comparison

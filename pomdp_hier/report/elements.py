@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pomdp_hier._arguments import numbered, unexpected
-from pomdp_hier._arrays import Floats, as_floats
+from pomdp_hier._arguments import Floats, as_floats, numbered, unexpected
 from pomdp_hier._imports import from_extra
 from pomdp_hier._text import brief, shortened, visible
 from pomdp_hier.errors import ParameterError

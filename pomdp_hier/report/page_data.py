@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier._text import counted, shortened, visible
 from pomdp_hier.analysis.diagnosis import Diagnosis
 from pomdp_hier.analysis.moves import Move

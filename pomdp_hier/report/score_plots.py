@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer, check_kind, numbered, unexpected
-from pomdp_hier._arrays import as_floats
+from pomdp_hier._arguments import as_floats, check_integer, check_kind, numbered, unexpected
 from pomdp_hier._imports import from_extra
 from pomdp_hier._text import counted
 from pomdp_hier.analysis.levels import BestCut, LevelScores

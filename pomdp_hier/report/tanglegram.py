@@ -6,7 +6,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier._text import shortened
 from pomdp_hier.features.membership import item_sums
 from pomdp_hier.hierarchy import Hierarchy

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_choice, check_kind, unexpected
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints, check_choice, check_kind, unexpected
 from pomdp_hier._text import brief, counted
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.affinity import Affinity
@@ -177,7 +176,7 @@ class Choices:
         return inside
 
     def prior(self, given: str | None) -> str:
-        """Return the distribution of choices at infinite temperature: the given one, or the default of these searches."""
+        """Return the distribution of choices at infinite temperature: the given one, or the searches' default."""
         check_choice("prior", given, (None, "uniform", "sizes"))
         return given or ("uniform" if self.searches.links is None else "sizes")
 

@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pomdp_hier._arguments import check_choice, check_integer, check_level, generator, is_one_of
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints, check_choice, check_integer, check_level, generator, is_one_of
 from pomdp_hier._imports import as_frame
 from pomdp_hier._intervals import share_interval
 from pomdp_hier._text import counted

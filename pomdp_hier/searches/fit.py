@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer, check_level, generator, is_one_of
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints, check_integer, check_level, generator, is_one_of
 from pomdp_hier._imports import as_frame
 from pomdp_hier._intervals import bootstrap_interval, resampled
 from pomdp_hier._progress import slow_work

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_choice, check_text, is_integer, unexpected
-from pomdp_hier._arrays import Ints
+from pomdp_hier._arguments import Ints, check_choice, check_text, is_integer, unexpected
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import DataWarning, ReaderError, Setting
 from pomdp_hier.hierarchy.arrays import is_row

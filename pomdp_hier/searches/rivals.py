@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier._intervals import bootstrap_interval
 from pomdp_hier.features.items import ItemFeatures
 from pomdp_hier.filing.centroids import UnitRows

@@ -9,12 +9,10 @@ from typing import Any, Literal
 import numpy as np
 from tqdm import tqdm
 
-from pomdp_hier._arguments import check_integer, check_kind, is_one_of, numbered
-from pomdp_hier._arrays import Floats
-from pomdp_hier._io.checkpoint import Checkpoint
-from pomdp_hier._io.memory import held
-from pomdp_hier._jobs import check_jobs
-from pomdp_hier._progress import shown_progress
+from pomdp_hier._arguments import Floats, check_integer, check_kind, is_one_of, numbered
+from pomdp_hier._io.formats import held
+from pomdp_hier._io.writing import Checkpoint
+from pomdp_hier._progress import check_jobs, shown_progress
 from pomdp_hier._text import brief, visible
 from pomdp_hier.errors import CheckpointError, ParameterError
 from pomdp_hier.planning.certificates.exact_model import fingerprint

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pomdp_hier._arguments import check_level, is_one_of, is_real
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arguments import Floats, check_level, is_one_of, is_real
 from pomdp_hier._imports import from_extra
 from pomdp_hier._intervals import effective_number, mean_interval, rarest, weighted_mean
 from pomdp_hier._text import brief, listed, visible

@@ -12,7 +12,7 @@ import numpy as np
 from tqdm import tqdm
 
 from pomdp_hier._arguments import check_integer, check_level, entropy, unexpected
-from pomdp_hier._jobs import OnceAProcess, check_jobs, in_processes, n_workers
+from pomdp_hier._progress import OnceAProcess, check_jobs, in_processes, n_workers
 from pomdp_hier._text import brief
 from pomdp_hier.beliefs.updaters import as_updater
 from pomdp_hier.errors import Argument, ImpossibleObservationError, ParameterError

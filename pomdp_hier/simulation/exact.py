@@ -15,8 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from pomdp_hier._arguments import check_flag, check_integer
-from pomdp_hier._jobs import OnceAProcess, check_jobs, in_processes, n_workers
-from pomdp_hier._progress import shown_progress
+from pomdp_hier._progress import OnceAProcess, check_jobs, in_processes, n_workers, shown_progress
 from pomdp_hier._text import brief, counted
 from pomdp_hier.beliefs.updaters import as_updater
 from pomdp_hier.errors import Argument, ImpossibleObservationError, ParameterError, PlanningError

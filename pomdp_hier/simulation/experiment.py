@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pomdp_hier._arguments import check_text, is_integer, is_real, unexpected
-from pomdp_hier._io.memory import held
+from pomdp_hier._io.formats import held
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief, visible
 from pomdp_hier.errors import ParameterError

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from pomdp_hier._arguments import check_integer
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arguments import Floats, check_integer
 from pomdp_hier._intervals import mean_interval, unseen
-from pomdp_hier._io.checkpoint import Checkpoint
+from pomdp_hier._io.writing import Checkpoint
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import counted
 from pomdp_hier.errors import SimulationWarning

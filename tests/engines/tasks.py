@@ -4,8 +4,7 @@ import numpy as np
 
 from pomdp_hier._engines.task import AlwaysDescend, Task
 from pomdp_hier.features.affinity import affinity
-from pomdp_hier.hqs.guidance import temperatures
-from pomdp_hier.hqs.reward import node_rewards
+from pomdp_hier.hqs.guidance import node_rewards, temperatures
 
 
 def chain(n_items):

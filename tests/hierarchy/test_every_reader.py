@@ -217,8 +217,8 @@ ENDLESS = {
 @pytest.mark.parametrize("made", ENDLESS.values(), ids=ENDLESS)
 @pytest.mark.parametrize("form", ["children", "linkage", "edges", "parents", "paths", "bertopic"])
 def test_an_iterator_without_end_ends_in_an_own_error(form, made, monkeypatch):
-    monkeypatch.setattr("pomdp_hier._io.memory._MOST_YIELDED", 2_000)
-    monkeypatch.setattr("pomdp_hier._io.memory._PIECE", 1_000)
+    monkeypatch.setattr("pomdp_hier._io.formats._MOST_YIELDED", 2_000)
+    monkeypatch.setattr("pomdp_hier._io.formats._PIECE", 1_000)
     for source in (made(), [made()]):
         with pytest.raises(PomdpHierError):
             getattr(Hierarchy, f"from_{form}")(source)
@@ -232,8 +232,8 @@ def test_an_iterator_without_end_ends_in_an_own_error(form, made, monkeypatch):
 
 @pytest.mark.parametrize("width", [1, 3])
 def test_nodes_that_make_their_children_without_end_end_in_an_own_error(width, monkeypatch):
-    monkeypatch.setattr("pomdp_hier._io.memory._MOST_YIELDED", 2_000)
-    monkeypatch.setattr("pomdp_hier._io.memory._PIECE", 1_000)
+    monkeypatch.setattr("pomdp_hier._io.formats._MOST_YIELDED", 2_000)
+    monkeypatch.setattr("pomdp_hier._io.formats._PIECE", 1_000)
 
     class Lazy:
         @property

@@ -8,7 +8,7 @@ from pomdp_hier import BayesUpdater, Belief, compare_updaters
 from pomdp_hier.beliefs import assert_updaters_agree
 from pomdp_hier.beliefs.updaters import CompleteUpdater
 from pomdp_hier.errors import ImpossibleObservationError, ModelError
-from pomdp_hier.hqs.item_search import search_problem
+from pomdp_hier.hqs.generic import search_problem
 from pomdp_hier.hqs.model import (
     ClosedFormUpdater,
     Descend,
@@ -21,7 +21,7 @@ from pomdp_hier.hqs.model import (
     search_problem_from_guidance,
     three_node,
 )
-from pomdp_hier.hqs.paper.examples import load_amazon12
+from pomdp_hier.hqs.paper.reproduction import load_amazon12
 from tests.search_trees import height, random_guidance
 
 EXACT = three_node(Fraction(3, 4))

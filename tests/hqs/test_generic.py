@@ -14,12 +14,11 @@ from pomdp_hier._engines.task import LookAhead
 from pomdp_hier.beliefs import TabularUpdater
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.generic import search_value
-from pomdp_hier.hqs.item_search import item_guidance, search_environment, search_problem
+from pomdp_hier.hqs.generic import item_guidance, search_environment, search_problem, search_value
+from pomdp_hier.hqs.guidance import node_rewards
 from pomdp_hier.hqs.model import ClosedFormUpdater, search_environment_from_guidance, search_problem_from_guidance
-from pomdp_hier.hqs.paper.examples import PAPER_TABLE, PAPER_TEXT, load_amazon12
+from pomdp_hier.hqs.paper.reproduction import PAPER_TABLE, PAPER_TEXT, load_amazon12
 from pomdp_hier.hqs.policies import SEARCH, AlgorithmOne, FixedLevel, PlannedSearch, paper_readings, true_path
-from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.score import evaluate, hqs_score
 from pomdp_hier.planning import POUCT, RTBSS, ImmediateValue, RandomPolicy
 from pomdp_hier.simulation import policy_value

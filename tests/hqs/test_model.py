@@ -9,7 +9,7 @@ import sympy
 from pomdp_hier import POMDP, BayesUpdater, Belief
 from pomdp_hier.errors import ModelError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.item_search import item_guidance, search_environment, search_problem
+from pomdp_hier.hqs.generic import item_guidance, search_environment, search_problem
 from pomdp_hier.hqs.model import (
     END,
     AgentTransition,
@@ -23,7 +23,7 @@ from pomdp_hier.hqs.model import (
     search_problem_from_guidance,
     three_node,
 )
-from pomdp_hier.hqs.paper.examples import load_amazon12
+from pomdp_hier.hqs.paper.reproduction import load_amazon12
 from tests.search_trees import a_path, random_guidance
 
 SHOP = load_amazon12()

@@ -8,7 +8,7 @@ import pytest
 
 from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.reward import node_rewards, paper_reward
+from pomdp_hier.hqs.guidance import node_rewards, paper_reward
 
 
 def test_the_papers_formula():

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from pomdp_hier._arguments import check_integer
-from pomdp_hier._io.checkpoint import Checkpoint
+from pomdp_hier._io.writing import Checkpoint
 from pomdp_hier.errors import CheckpointError, DataWarning, MissingExtraError, ModelError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.generic import Row, possible_in
 from pomdp_hier.hqs.guidance import Calibration, TreeCalibration
 from pomdp_hier.hqs.inputs import as_trees, calibrate_delta
 from pomdp_hier.hqs.model import search_environment_from_guidance, search_problem_from_guidance
-from pomdp_hier.hqs.paper.examples import load_amazon12, load_dvd
+from pomdp_hier.hqs.paper.reproduction import load_amazon12, load_dvd
 from pomdp_hier.hqs.policies import OptimalSearch
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sample

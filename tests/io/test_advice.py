@@ -23,10 +23,9 @@ import pytest
 import pomdp_hier
 from pomdp_hier import Hierarchy, load_features, solve
 from pomdp_hier._imports import as_frame
-from pomdp_hier._io import checkpoint, memory
-from pomdp_hier._io.checkpoint import Checkpoint
-from pomdp_hier._io.writing import write_file
-from pomdp_hier._jobs import in_processes
+from pomdp_hier._io import formats, writing
+from pomdp_hier._io.writing import Checkpoint, write_file
+from pomdp_hier._progress import in_processes
 from pomdp_hier.errors import (
     CheckpointError,
     DataWarning,
@@ -166,16 +165,16 @@ def test_advice_on_a_full_disk_works(tmp_path, monkeypatch):
 
     if not Path("/proc/self/fd").exists():
         pytest.skip("the system does not name open files")
-    monkeypatch.setattr(memory, "memory_allowed", lambda: 1)
+    monkeypatch.setattr(formats, "memory_allowed", lambda: 1)
     monkeypatch.setattr(os, "posix_fallocate", allocate)
     for folder in (full, other):
-        monkeypatch.setattr(memory.tempfile, "tempdir", None)
+        monkeypatch.setattr(formats.tempfile, "tempdir", None)
         monkeypatch.setenv("TMPDIR", str(folder))
         if folder == full:
             with pytest.raises(FeatureError, match="set TMPDIR to another folder"):
-                memory.room_for((2, 2), True)
+                formats.room_for((2, 2), True)
     monkeypatch.setattr(os, "posix_fallocate", lambda number, start, length: os.truncate(number, length))
-    assert memory.room_for((2, 2), True).sum() == 0
+    assert formats.room_for((2, 2), True).sum() == 0
 
 
 def calls_of_from_extra():
@@ -349,7 +348,7 @@ def test_a_search_too_big_for_sqlite_gets_a_lower_limit(tmp_path, monkeypatch):
     with (
         pytest.raises(CheckpointError, match="Solve with a lower memory_limit"),
         mmap.mmap(-1, 2**31 + 1) as zeros,  # more than 2 GB, none of which is in memory
-        checkpoint._sqlite_errors(tmp_path / "c"),
+        writing._sqlite_errors(tmp_path / "c"),
     ):
         connect(":memory:").execute("SELECT ?", (zeros,))
 

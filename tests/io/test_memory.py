@@ -10,14 +10,14 @@ import textwrap
 import numpy as np
 import pytest
 
-from pomdp_hier._io import memory
-from pomdp_hier._io.memory import memory_allowed, room_for
+from pomdp_hier._io import formats
+from pomdp_hier._io.formats import memory_allowed, room_for
 from pomdp_hier.errors import FeatureError
 
 
 def test_room_is_found_on_disk_only_where_it_must_and_may_be(monkeypatch):
     assert not isinstance(room_for((10, 10), True), np.memmap)
-    monkeypatch.setattr(memory, "memory_allowed", lambda: 1000)
+    monkeypatch.setattr(formats, "memory_allowed", lambda: 1000)
     table = room_for((10, 10), True)
     assert isinstance(table, np.memmap)
     table[3] = 7.0
@@ -30,7 +30,7 @@ def test_error_for_a_full_temporary_folder(monkeypatch):
     def full(file, start, length):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(memory, "memory_allowed", lambda: 1000)
+    monkeypatch.setattr(formats, "memory_allowed", lambda: 1000)
     monkeypatch.setattr(os, "posix_fallocate", full)
     with pytest.raises(FeatureError, match=r"No space left on device.*800 bytes"):
         room_for((10, 10), True)
@@ -74,7 +74,7 @@ def test_the_limit_is_a_number():
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     """A machine of ten pages of 100 bytes, whose system files the test writes."""
-    monkeypatch.setattr(memory, "Path", lambda *parts: tmp_path.joinpath(*(part.lstrip("/") for part in parts)))
+    monkeypatch.setattr(formats, "Path", lambda *parts: tmp_path.joinpath(*(part.lstrip("/") for part in parts)))
     monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 10, "SC_PAGE_SIZE": 100}.__getitem__)
 
     def write(path, text):
@@ -85,22 +85,22 @@ def machine(tmp_path, monkeypatch):
 
 
 def test_available_memory_of_system_and_control_group(machine):
-    assert memory.memory_available() == 1000
+    assert formats.memory_available() == 1000
     machine("proc/meminfo", "MemTotal:  9 kB\nMemAvailable:   3 kB\nSwapFree: 7 kB\n")
-    assert memory.memory_available() == 3 * 1024
+    assert formats.memory_available() == 3 * 1024
     machine("sys/fs/cgroup/memory.max", "2000\n")
     machine("sys/fs/cgroup/memory.current", "400\n")
-    assert memory.memory_available() == 1600
+    assert formats.memory_available() == 1600
     machine("sys/fs/cgroup/memory.current", "2500\n")
-    assert memory.memory_available() == 0
+    assert formats.memory_available() == 0
     machine("sys/fs/cgroup/memory.max", "max\n")
-    assert memory.memory_available() == 3 * 1024
+    assert formats.memory_available() == 3 * 1024
 
 
 def test_available_memory_where_the_system_does_not_say(machine, monkeypatch):
     monkeypatch.setattr(os, "sysconf", {}.__getitem__)
-    monkeypatch.setattr(memory, "_system", lambda: None)
-    assert memory.memory_available() == 4 * 2**30
+    monkeypatch.setattr(formats, "_system", lambda: None)
+    assert formats.memory_available() == 4 * 2**30
 
 
 @pytest.mark.parametrize("name", ["memory.max", "memory/memory.limit_in_bytes"])
@@ -124,9 +124,9 @@ def test_memory_limit_is_the_smallest_of_machine_and_groups(machine, name):
     ],
 )
 def test_counts_are_read_in_their_units(count, text):
-    assert memory._readable(count) == text
+    assert formats._readable(count) == text
     with pytest.raises(FeatureError, match=f"^it: got a declared size of {text};") if count else _nothing():
-        memory.require_memory(count, 0, "it")
+        formats.require_memory(count, 0, "it")
 
 
 def _nothing():

@@ -12,8 +12,8 @@ import pytest
 import sympy
 
 from pomdp_hier import BayesUpdater, three_node
+from pomdp_hier.hqs.guidance import paper_reward
 from pomdp_hier.hqs.model import Descend, Node, SearchState, search_problem_from_guidance
-from pomdp_hier.hqs.reward import paper_reward
 from pomdp_hier.planning import solve
 from pomdp_hier.planning.value_iteration import value_iteration
 from pomdp_hier.problems import crying_baby, tiger

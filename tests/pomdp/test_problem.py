@@ -278,8 +278,8 @@ def test_something_else_in_the_place_of_a_problem_is_named():
 
 
 def test_iterators_without_end_are_refused_and_those_that_end_are_read(monkeypatch):
-    monkeypatch.setattr("pomdp_hier._io.memory._MOST_YIELDED", 2_000)
-    monkeypatch.setattr("pomdp_hier._io.memory._PIECE", 1_000)
+    monkeypatch.setattr("pomdp_hier._io.formats._MOST_YIELDED", 2_000)
+    monkeypatch.setattr("pomdp_hier._io.formats._PIECE", 1_000)
     given = {"transition": lambda s, a: s, "observation": lambda s, a: s, "reward": lambda s, a: 0, "discount": 0.9}
     start = {"a": 1}
     for name in ("legal_actions", "states", "actions", "observations", "terminal"):

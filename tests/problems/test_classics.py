@@ -16,7 +16,7 @@ from pomdp_hier.planning.value_iteration import value_iteration
 from pomdp_hier.pomdp import TransitionModel
 from pomdp_hier.pomdp.pomdp_file import read_pomdp
 from pomdp_hier.problems import cheese_maze, corridor, crying_baby, maze_4x3, rock_sample, tiger
-from pomdp_hier.problems.rock_sample import RoverState
+from pomdp_hier.problems.classics import RoverState
 
 ALL = {
     "tiger": tiger(),

@@ -12,7 +12,7 @@ import threading
 import pytest
 from tqdm import tqdm
 
-from pomdp_hier import BayesUpdater, _jobs
+from pomdp_hier import BayesUpdater, _progress
 from pomdp_hier.beliefs import ParticleUpdater
 from pomdp_hier.errors import ImpossibleObservationError, ParameterError
 from pomdp_hier.planning import POUCT, RTBSS, Decision, RandomPolicy, value_iteration
@@ -48,7 +48,7 @@ def parts(monkeypatch):
     def run(work, tasks, n_jobs, sent):
         results = {}
         for i in reversed(range(len(tasks))):
-            _jobs._KEPT.__dict__.clear()
+            _progress._KEPT.__dict__.clear()
             results[i] = work(tasks[i])
         sizes.append(len(tasks))
         return iter([results[i] for i in range(len(tasks))])

@@ -8,8 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pomdp_hier._arguments import check_choice
-from pomdp_hier._arrays import Ints, as_floats
+from pomdp_hier._arguments import Ints, as_floats, check_choice
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ReaderError
 from pomdp_hier.hierarchy.arrays import as_ids, dense, is_row

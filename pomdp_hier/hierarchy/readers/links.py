@@ -7,8 +7,7 @@ from itertools import chain, islice
 
 import numpy as np
 
-from pomdp_hier._arguments import check_choice, check_integer, is_integer
-from pomdp_hier._arrays import Bools, Ints
+from pomdp_hier._arguments import Bools, Ints, check_choice, check_integer, is_integer
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import Argument, HierarchyError, PythonAdvice, Setting
 from pomdp_hier.hierarchy.arrays import as_ids, as_text, cycle_error

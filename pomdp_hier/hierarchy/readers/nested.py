@@ -8,9 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pomdp_hier._arguments import check_text
-from pomdp_hier._arrays import Ints
-from pomdp_hier._io.memory import gathered
+from pomdp_hier._arguments import Ints, check_text
+from pomdp_hier._io.formats import gathered
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import HierarchyError, PythonAdvice, ReaderError, Setting
 from pomdp_hier.hierarchy.arrays import dense, is_row, require_hashable

@@ -10,7 +10,7 @@ from typing import IO, Any, Literal, TypeAlias
 
 import numpy as np
 
-from pomdp_hier._arrays import Ints
+from pomdp_hier._arguments import Ints
 from pomdp_hier._imports import from_extra
 from pomdp_hier._io.formats import Kind, check_kind, decoding, kind_of, open_csv, text_of, without_sheet
 from pomdp_hier._io.workbooks import unpacked_table

@@ -9,15 +9,13 @@ from pomdp_hier._imports import attach
 
 if TYPE_CHECKING:
     from pomdp_hier.hqs.model import three_node
-    from pomdp_hier.hqs.paper.examples import PAPER_TABLE, PAPER_TEXT, load_amazon12, load_dvd
-    from pomdp_hier.hqs.paper.reproduction import reproduce
+    from pomdp_hier.hqs.paper.reproduction import PAPER_TABLE, PAPER_TEXT, load_amazon12, load_dvd, reproduce
 
 __all__ = ["PAPER_TABLE", "PAPER_TEXT", "load_amazon12", "load_dvd", "reproduce", "three_node"]
 
 _HOMES = {
     "pomdp_hier.hqs.model": "three_node",
-    "pomdp_hier.hqs.paper.examples": "PAPER_TABLE PAPER_TEXT load_amazon12 load_dvd",
-    "pomdp_hier.hqs.paper.reproduction": "reproduce",
+    "pomdp_hier.hqs.paper.reproduction": "PAPER_TABLE PAPER_TEXT load_amazon12 load_dvd reproduce",
 }
 
 __getattr__, __dir__ = attach(__name__, _HOMES, globals())

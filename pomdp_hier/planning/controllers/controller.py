@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arguments import is_integer
-from pomdp_hier._arrays import Bools, Floats, Ints, as_integers
+from pomdp_hier._arguments import Bools, Floats, Ints, as_integers, is_integer
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, PlanningError
 from pomdp_hier.planning.alpha_vectors import LeafVectors

@@ -17,9 +17,8 @@ from xml.parsers import expat
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer, check_path
-from pomdp_hier._arrays import Floats
-from pomdp_hier._io.memory import memory_available
+from pomdp_hier._arguments import Floats, check_integer, check_path
+from pomdp_hier._io.formats import memory_available
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ParameterError, PolicyFileError

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arguments import check_integer
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arguments import Floats, check_integer
 from pomdp_hier._text import counted, in_dot, in_latex, short_percent, visible
 from pomdp_hier.planning.decision import outcome_matrix
 from pomdp_hier.pomdp.belief import Belief

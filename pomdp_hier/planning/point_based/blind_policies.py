@@ -5,7 +5,7 @@ Source: Hauskrecht (2000), Value-function approximations for POMDPs.
 
 import numpy as np
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier.planning.point_based.linear_systems import Stop, controller_values, never
 from pomdp_hier.planning.point_based.model_arrays import Outcomes, SolverModel
 

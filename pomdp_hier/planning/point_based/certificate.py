@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier.planning.float_range import LEAST
 from pomdp_hier.planning.point_based.initial_bounds import OutcomeBeliefs
 from pomdp_hier.planning.point_based.model_arrays import SolverModel

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier.planning.point_based.blind_policies import blind_plans, blind_values
 from pomdp_hier.planning.point_based.linear_systems import DIRECT, Stop, StoppedEarlyError, look, never, solved
 from pomdp_hier.planning.point_based.model_arrays import Outcomes, SolverModel, best_usable

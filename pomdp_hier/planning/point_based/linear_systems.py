@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier.planning.point_based.model_arrays import SolverModel
 
 Stop: TypeAlias = Callable[[], bool]

@@ -17,8 +17,8 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier._io.memory import memory_available
+from pomdp_hier._arguments import Bools, Floats, Ints
+from pomdp_hier._io.formats import memory_available
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ModelError, PlanningError, Setting
 from pomdp_hier.planning.decision import outcome_matrix

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier._imports import compiling
 from pomdp_hier.planning.point_based.on_numpy import KEPT_BITS
 

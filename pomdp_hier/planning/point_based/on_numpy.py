@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 
 KEPT_BITS = 40  # of the 52 of a float's fraction: weights that differ by less than 1e-12 of their size count as equal
 _ROUND = np.uint64(1 << (51 - KEPT_BITS))

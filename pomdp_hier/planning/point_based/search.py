@@ -16,7 +16,7 @@ import copy
 
 import numpy as np
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.planning.point_based.blind_policies import blind_plans, blind_stage
 from pomdp_hier.planning.point_based.initial_bounds import InitialBounds, informed_stage

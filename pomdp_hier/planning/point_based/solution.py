@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arguments import check_integer, check_path, unexpected
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arguments import Floats, check_integer, check_path, unexpected
 from pomdp_hier._text import counted
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.planning.alpha_vectors import LeafVectors

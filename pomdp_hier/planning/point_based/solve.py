@@ -14,10 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pomdp_hier._arguments import check_choice, check_flag, check_kind, is_integer, is_real, unexpected
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arguments import Floats, check_choice, check_flag, check_kind, is_integer, is_real, unexpected
 from pomdp_hier._imports import is_installed, pays
-from pomdp_hier._io.memory import memory_available
+from pomdp_hier._io.formats import memory_available
 from pomdp_hier._progress import shown_progress
 from pomdp_hier.errors import MissingExtraError, ParameterError, PlanningError
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier.planning.point_based import on_numpy
 from pomdp_hier.planning.point_based.initial_bounds import OutcomeBeliefs
 from pomdp_hier.planning.point_based.model_arrays import SolverModel

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier.planning.alpha_vectors import LeafVectors, illegal_at_leaf
 from pomdp_hier.planning.decision import TERMINAL_VALUE, outcome_matrix
 from pomdp_hier.planning.rtbss.recursive import BudgetExhausted, Pruning

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arguments import Floats
 from pomdp_hier._text import brief
 from pomdp_hier.beliefs.updaters import CompleteUpdater
 from pomdp_hier.errors import ModelError, PlanningError

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier.errors import PomdpFileError
 from pomdp_hier.pomdp.pomdp_file.assignments import ALL, ProbabilityTable, TooLargeError
 from pomdp_hier.pomdp.pomdp_file.grammar import FileContent, Reader

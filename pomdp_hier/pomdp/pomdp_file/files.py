@@ -10,8 +10,7 @@ from typing import IO, Any
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arguments import is_path, is_real
-from pomdp_hier._arrays import Floats
+from pomdp_hier._arguments import Floats, is_path, is_real
 from pomdp_hier._io.formats import kind_of, unpacked
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief
