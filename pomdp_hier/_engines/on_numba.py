@@ -660,14 +660,7 @@ def _tree_arrays(task: Task) -> TreeArrays:
     tree, rewards = task.hierarchy, task.rewards
     plans = isinstance(task.rule, LookAhead) and task.rule.depth != 1
     counts, children = np.diff(tree.child_offsets), tree.child_nodes
-    columns = (
-        tree.child_offsets[:-1],
-        counts,
-        tree.sizes,
-        tree.levels,
-        tree.parent,
-        tree.is_cluster,
-    )
+    columns = (tree.child_offsets[:-1], counts, tree.sizes, tree.levels, tree.parent, tree.is_cluster)
     # Half the memory and memory traffic, for trees with fewer nodes than the largest int32.
     small = tree.n_nodes < np.iinfo(np.int32).max
     return TreeArrays(

@@ -59,13 +59,7 @@ class StoppingRule(Protocol):
         0.6222
     """
 
-    def descend(
-        self,
-        eta: Floats,
-        sizes: Ints,
-        rewards: Floats,
-        level: int,
-    ) -> Bools:
+    def descend(self, eta: Floats, sizes: Ints, rewards: Floats, level: int) -> Bools:
         """Return whether each item continues to a child, ``bool [m]``.
 
         Args:
@@ -157,13 +151,7 @@ def as_rule(policy: Any, tie: Tie) -> Rule | None:
     return None
 
 
-def ask(
-    rule: StoppingRule,
-    eta: Floats,
-    sizes: Ints,
-    rewards: Floats,
-    level: int,
-) -> Bools:
+def ask(rule: StoppingRule, eta: Floats, sizes: Ints, rewards: Floats, level: int) -> Bools:
     """Return the decisions of a custom stopping rule for the items at one node, ``bool [m]``."""
     answer = rule.descend(eta, sizes, rewards, level)
     try:

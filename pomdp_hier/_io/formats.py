@@ -99,8 +99,7 @@ def held(what: str, values: Any, error: type[PomdpHierError] = ParameterError) -
         return values
     kind = type(values).__name__
     return gathered(
-        iter(values),
-        lambda n: error(f"{what}: got a {kind} that has given {n:,} values and goes on; expected a list"),
+        iter(values), lambda n: error(f"{what}: got a {kind} that has given {n:,} values and goes on; expected a list")
     )
 
 
@@ -223,11 +222,7 @@ _XML = Kind("xml", "an XML file", "give a table as CSV, a tree as JSON or Newick
 _HTML = Kind("html", "an HTML page, perhaps an error or a login", "download the file itself")
 _NEWICK = "export the tree as Newick (.nwk)"
 _ARRAY = "save its array with numpy.save"
-_WRITERS = {
-    ".npz": "scipy.sparse.save_npz or numpy.savez",
-    ".npy": "numpy.save",
-    ".parquet": "DataFrame.to_parquet",
-}
+_WRITERS = {".npz": "scipy.sparse.save_npz or numpy.savez", ".npy": "numpy.save", ".parquet": "DataFrame.to_parquet"}
 _PACKED = "unpack it, or pack it as .gz"
 
 _STARTS = (

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import Floats, check_integer, is_real
+from pomdp_hier._arguments import Floats, check_integer, is_real, unexpected
 from pomdp_hier._engines.on_numpy import first_choice, own_steps
 from pomdp_hier._engines.task import Task
-from pomdp_hier._text import brief, counted
-from pomdp_hier.errors import ParameterError
+from pomdp_hier._text import counted
 from pomdp_hier.features.items import Duplicates, row_keys
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import Calibration, most_likely_delta
@@ -195,9 +194,7 @@ def appraised(
 ) -> Appraisal:
     """Return the baselines of a result, on its items; see `appraise`."""
     if not (is_real(min_denominator) and 0 < min_denominator < math.inf):
-        raise ParameterError(
-            f"min_denominator: got {brief(min_denominator)}; expected a positive number, such as {MIN_DENOMINATOR}."
-        )
+        raise unexpected("min_denominator", min_denominator, f"a positive number, such as {MIN_DENOMINATOR}")
     hindsight = score(prepared.under(policy="hindsight"), Run(threads=run.threads), Sampling(), result).score
     lengths = search_length(prepared, Run(threads=run.threads), Sampling(), like=result)
     shuffles = list(_shuffled(prepared, run, result, n_shuffles, random_state))

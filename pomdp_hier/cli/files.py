@@ -123,13 +123,7 @@ _SUFFIXES = (".csv", ".parquet", ".json", ".xlsx")
 _FORMULA_STARTS = tuple("=+-@\t\r＝＋－＠")  # full-width signs, too: Excel takes them for the others
 
 
-def check_target(
-    path: str,
-    force: bool,
-    *,
-    endings: Sequence[str] | None = _SUFFIXES,
-    option: str = "--out",
-) -> None:
+def check_target(path: str, force: bool, *, endings: Sequence[str] | None = _SUFFIXES, option: str = "--out") -> None:
     """Raise for an output that cannot be written, before the work starts."""
     tabular = endings is _SUFFIXES
     if path == "-" and tabular:

@@ -97,10 +97,7 @@ def _run_improve(options: argparse.Namespace) -> int:
             expected_wrong=options.expected_wrong,
             sound_only=not options.all,
             keep_levels=options.keep_levels,
-            fixed=[
-                *(trees.label_of(read.tree, text, "--fixed") for text in options.fixed),
-                *_labels(read.tree, kept),
-            ],
+            fixed=[*(trees.label_of(read.tree, text, "--fixed") for text in options.fixed), *_labels(read.tree, kept)],
             fixed_levels=options.fixed_level,
             max_edits=options.max_edits,
             max_loss=options.max_loss,

@@ -379,11 +379,7 @@ def _from_file(options: argparse.Namespace) -> "tuple[str, Hierarchy, Sequence[s
 SHOW = Command(
     "show",
     "show a hierarchy as text, with the names of its items",
-    (
-        "pomdp-hier show A",
-        "pomdp-hier show dvd",
-        'echo \'[["r","a"],["r","b"]]\' | pomdp-hier show -',
-    ),
+    ("pomdp-hier show A", "pomdp-hier show dvd", 'echo \'[["r","a"],["r","b"]]\' | pomdp-hier show -'),
     _configure_show,
     _run_show,
 )

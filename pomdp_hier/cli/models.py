@@ -34,13 +34,7 @@ def _configure_check(parser: argparse.ArgumentParser) -> None:
     add("--check-items", type=int, default=20, metavar="N", help="check N items at equal distances (default: 20)")
     depth = "maximum length of a history (default: 4, or 1 more than the height of the hierarchy)"
     add("--depth", type=int, metavar="N", help=depth)
-    add(
-        "--tolerance",
-        type=float,
-        default=1e-12,
-        metavar="X",
-        help="maximum difference (default: 1e-12)",
-    )
+    add("--tolerance", type=float, default=1e-12, metavar="X", help="maximum difference (default: 1e-12)")
     add("--max-histories", type=int, default=10_000, metavar="N", help="maximum number of histories (default: 10000)")
     inputs.add_quiet(parser)
 
@@ -120,12 +114,7 @@ def _compare_updates(
     from pomdp_hier.beliefs.comparison import compare_updaters
 
     return compare_updaters(
-        reference,
-        candidate,
-        problem,
-        depth=depth,
-        tolerance=options.tolerance,
-        max_histories=options.max_histories,
+        reference, candidate, problem, depth=depth, tolerance=options.tolerance, max_histories=options.max_histories
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from pomdp_hier._arguments import check_integer, check_path
+from pomdp_hier._arguments import check_integer, check_path, unexpected
 from pomdp_hier._imports import from_extra
 from pomdp_hier._io.formats import check_kind, kind_of, memory_available, open_csv, require_memory, without_sheet
 from pomdp_hier._io.workbooks import is_workbook, unpacked_table
@@ -104,9 +104,7 @@ def load_features(
             stream, kind = _recognised(opened, name, limit)
             if key is not None and kind != "npz":
                 raise ParameterError(
-                    f"{name}: got no .npz; expected an archive of arrays. Leave this out: ",
-                    Setting("key", key),
-                    ".",
+                    f"{name}: got no .npz; expected an archive of arrays. Leave this out: ", Setting("key", key), "."
                 )
             if id_column is not None and kind in ("npz", "npy"):
                 raise ParameterError(
@@ -256,9 +254,7 @@ def text_features(
     for option, value in (("min_df", min_df), ("max_ngram", max_ngram)):
         check_integer(option, value, 1)
     if isinstance(stop_words, str) and stop_words != "english":
-        raise ParameterError(
-            Argument("stop_words"), f': got {brief(stop_words)}; expected "english" or a list of words.'
-        )
+        raise unexpected("stop_words", stop_words, '"english" or a list of words')
     rows = list(texts)
     missing = next((row for row, text in enumerate(rows) if not isinstance(text, str)), None)
     if missing is not None:

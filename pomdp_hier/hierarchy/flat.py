@@ -124,13 +124,7 @@ class FlatTree:
         return notes
 
     def _fill(
-        self,
-        parent: Ints,
-        n_items: int,
-        sizes: Ints,
-        rank: Ints,
-        singletons: bool,
-        labels: tuple[Hashable, ...] | None,
+        self, parent: Ints, n_items: int, sizes: Ints, rank: Ints, singletons: bool, labels: tuple[Hashable, ...] | None
     ) -> None:
         n_nodes = parent.size
         has_parent = parent >= 0

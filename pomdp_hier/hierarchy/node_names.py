@@ -119,12 +119,7 @@ _ASCII = ("|- ", "`- ", "|  ", "   ", "...")
 
 
 def draw_text(
-    tree: "FlatTree",
-    *,
-    max_lines: int,
-    max_items: int,
-    names: Sequence[Hashable] | None,
-    ascii_only: bool,
+    tree: "FlatTree", *, max_lines: int, max_items: int, names: Sequence[Hashable] | None, ascii_only: bool
 ) -> str:
     """Return the drawing; its last line counts the clusters that are left out."""
     tee, corner, bar, blank, dots = _ASCII if ascii_only else _UNICODE

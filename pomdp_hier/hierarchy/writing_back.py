@@ -164,10 +164,7 @@ REMOVED = object()
 
 
 def link_changes(
-    tree: Hierarchy,
-    ids: Sequence[Hashable],
-    links: Sequence[tuple[Hashable, Hashable]],
-    ids_before: Sequence[Hashable],
+    tree: Hierarchy, ids: Sequence[Hashable], links: Sequence[tuple[Hashable, Hashable]], ids_before: Sequence[Hashable]
 ) -> tuple[list[Any], list[tuple[Hashable, Hashable]]]:
     """Return the new parent of each link's child, `KEPT` or `REMOVED`, and the links of new nodes."""
     above = {

@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pomdp_hier._arguments import Floats, Ints, is_integer
+from pomdp_hier._arguments import Floats, Ints, is_integer, unexpected
 from pomdp_hier._io.writing import Checkpoint, fingerprint
 from pomdp_hier._progress import in_processes, shown_progress
-from pomdp_hier._text import brief
 from pomdp_hier._version import __version__
-from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.items import ItemFeatures
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.flat import require_hierarchy
@@ -156,10 +154,7 @@ def _guidance(prepared: Prepared, item: int) -> dict[int, dict[int, float]]:
 def check_item(item: object, hierarchy: Hierarchy) -> None:
     """Raise unless the item exists."""
     if not is_integer(item) or not 0 <= item < hierarchy.n_items:
-        raise ParameterError(
-            f"item: got {brief(item)}; expected "
-            f"0 to {hierarchy.n_items - 1}. hierarchy.node(label) is an item's number."
-        )
+        raise unexpected("item", item, f"0 to {hierarchy.n_items - 1}", " hierarchy.node(label) is an item's number.")
 
 
 def similarities_to_children(prepared: Prepared, item: int) -> dict[int, Floats]:

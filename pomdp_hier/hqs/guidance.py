@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pomdp_hier._arguments import Floats, Ints, generator, is_real
+from pomdp_hier._arguments import Floats, Ints, generator, is_real, unexpected
 from pomdp_hier._engines.on_numpy import own_steps
 from pomdp_hier._engines.task import NodeRewards, Task
 from pomdp_hier._text import brief
@@ -27,10 +27,7 @@ def check_temperature(delta: float, nu: float) -> None:
     if not (_is_finite(delta) and delta > 0):
         raise ParameterError(Argument("delta"), f": got {brief(delta)}; expected a positive number, such as 0.01.")
     if not (_is_finite(nu) and nu > 0):
-        raise ParameterError(
-            Argument("nu"),
-            f": got {brief(nu)}; expected a positive number, the factor of the temperature per level, such as 1.",
-        )
+        raise unexpected("nu", nu, "a positive number, the factor of the temperature per level, such as 1")
 
 
 def check_bounds(bounds: Any) -> tuple[float, float]:
@@ -45,10 +42,7 @@ def check_bounds(bounds: Any) -> tuple[float, float]:
     except (TypeError, ValueError):
         low = high = 0.0
     if not 0 < low < high < np.inf:
-        raise ParameterError(
-            f"bounds: got {brief(bounds)}; expected "
-            f"two positive numbers, the smaller first. Pass, for example, {BOUNDS}."
-        )
+        raise unexpected("bounds", bounds, "two positive numbers, the smaller first", f" Pass, for example, {BOUNDS}.")
     return low, high
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pomdp_hier._arguments import unexpected
 from pomdp_hier._engines import task
 from pomdp_hier._engines.task import Tie
 from pomdp_hier._text import brief
@@ -183,11 +184,7 @@ def paper_readings(tie: Tie = "descend") -> dict[str, PlannedSearch]:
     """
     literal = RTBSS(2, leaf_value="immediate", ties="all", tie_tolerance=ROUNDING)
     clipped = RTBSS(1, leaf_value="immediate", ties="all", tie_tolerance=ROUNDING)
-    return {
-        "expand": PlannedSearch(literal, tie),
-        "max-0": PlannedSearch(clipped, tie),
-        "search": rtbss_policy(1, tie),
-    }
+    return {"expand": PlannedSearch(literal, tie), "max-0": PlannedSearch(clipped, tie), "search": rtbss_policy(1, tie)}
 
 
 class OptimalSearch:
@@ -326,9 +323,7 @@ class FixedLevel:
 
     def __post_init__(self) -> None:
         if self.level < 0:
-            raise ParameterError(
-                f"level: got {brief(self.level)}; expected an integer of at least 0, the root's level."
-            )
+            raise unexpected("level", self.level, "an integer of at least 0, the root's level")
 
     def descend(self, eta: Any, sizes: Any, rewards: Any, level: int) -> Any:
         """Return whether the items at a node of this level continue, bool ``[m]``."""

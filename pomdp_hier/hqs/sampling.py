@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import stdtrit
 
-from pomdp_hier._arguments import Floats, Ints, check_level, generator, is_integer, is_one_of, is_real
+from pomdp_hier._arguments import Floats, Ints, check_level, generator, is_integer, is_one_of, is_real, unexpected
 from pomdp_hier._intervals import relative_weights, unseen, weighted_mean
 from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError
@@ -256,13 +256,9 @@ class Sampling:
                 f" {brief(target)}; expected one of them. Leave the other out; it follows.",
             )
         if target is not None and not (is_real(target) and 0 < target < math.inf):
-            raise ParameterError(
-                Argument("half_width"), f": got {brief(target)}; expected a positive half-width, such as 0.01."
-            )
+            raise unexpected("half_width", target, "a positive half-width, such as 0.01")
         if size is not None and not (is_real(size) and 0 < size < math.inf):
-            raise ParameterError(
-                Argument("sample_size"), f": got {brief(size)}; expected a number of items, or a fraction of them."
-            )
+            raise unexpected("sample_size", size, "a number of items, or a fraction of them")
         generator("random_state", self.random_state)
 
     @property

@@ -267,9 +267,7 @@ def search_length(
     """
     if like is None:
         found = sampling.run(
-            prepared.hierarchy,
-            lambda items: {"": lengths_of_items(prepared, run, label_cost, items)},
-            prepared.weights,
+            prepared.hierarchy, lambda items: {"": lengths_of_items(prepared, run, label_cost, items)}, prepared.weights
         )
         return found[""]
     return like_sample(lengths_of_items(prepared, run, label_cost, like.sampled_items), like)

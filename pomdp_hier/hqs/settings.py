@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pomdp_hier._arguments import check_flag, generator, is_integer
+from pomdp_hier._arguments import check_flag, generator, is_integer, unexpected
 from pomdp_hier._engines.task import AlwaysDescend, HindsightRule, LookAhead, Rule, SearchRoot, Tie, as_rule
 from pomdp_hier._progress import check_jobs
 from pomdp_hier._text import brief
@@ -42,16 +42,11 @@ class Settings:
     def __post_init__(self) -> None:
         as_similarity(self.similarity)
         if isinstance(self.delta, str) and self.delta != CALIBRATED:
-            raise ParameterError(
-                Argument("delta"), f": got {brief(self.delta)}; expected a positive number or '{CALIBRATED}'."
-            )
+            raise unexpected("delta", self.delta, f"a positive number or '{CALIBRATED}'")
         check_temperature(1.0 if isinstance(self.delta, str) else self.delta, self.nu)
         as_rule(self.policy, self.tie)
         if self.reward is not None and not callable(self.reward):
-            raise ParameterError(
-                f"reward: got {brief(self.reward)}; expected "
-                "a function, reward(size, n_items), or None for the paper's."
-            )
+            raise unexpected("reward", self.reward, "a function, reward(size, n_items), or None for the paper's")
         check_flag("enter_own_singleton", self.enter_own_singleton)
 
     @property
@@ -102,16 +97,10 @@ class Run:
         if not isinstance(self.engine, str) or self.engine not in _ENGINES:
             raise ParameterError(f"engine: got {brief(self.engine)}; expected {', '.join(map(repr, _ENGINES))}.")
         if self.threads is not None and not (is_integer(self.threads) and self.threads >= 1):
-            raise ParameterError(
-                f"threads: got {brief(self.threads)}; expected "
-                "an integer of at least 1, or None for one per usable CPU."
-            )
+            raise unexpected("threads", self.threads, "an integer of at least 1, or None for one per usable CPU")
         check_flag("progress", self.progress)
         if self.updater is not None and not callable(self.updater):
-            raise ParameterError(
-                f"updater: got {brief(self.updater)}; expected "
-                "a function from a problem to an updater, such as BayesUpdater."
-            )
+            raise unexpected("updater", self.updater, "a function from a problem to an updater, such as BayesUpdater")
         generator("random_state", self.random_state)
         check_jobs(self.n_jobs)
         if self.checkpoint is not None and not isinstance(self.checkpoint, str | os.PathLike):
@@ -137,9 +126,8 @@ class Run:
         """Return whether these settings need the generic engine."""
         generic = self.engine == "generic" or settings.rule is None
         if generic and self.engine not in ("auto", "generic"):
-            raise ParameterError(
-                f"engine: got {brief(self.engine)}; expected "
-                f"'generic', as policy {named(settings.policy)} is not a stopping rule."
+            raise unexpected(
+                "engine", self.engine, f"'generic', as policy {named(settings.policy)} is not a stopping rule"
             )
         return generic
 

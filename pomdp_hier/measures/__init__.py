@@ -9,12 +9,7 @@ from pomdp_hier.measures.quality import (
     moseley_wang_revenue,
     tree_sampling_divergence,
 )
-from pomdp_hier.measures.tree_distances import (
-    entanglement,
-    hai,
-    robinson_foulds,
-    triplet_distance,
-)
+from pomdp_hier.measures.tree_distances import entanglement, hai, robinson_foulds, triplet_distance
 
 __all__ = [
     "bakers_gamma",

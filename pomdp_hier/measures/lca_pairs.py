@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pomdp_hier._arguments import Floats, Ints, generator
+from pomdp_hier._arguments import Floats, Ints, generator, unexpected
 from pomdp_hier._io.formats import held
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
@@ -106,9 +106,7 @@ def one_label_per_item(
         given = labels.tolist() if isinstance(labels, np.ndarray) else held("labels", labels)
         names = [read(label) for label in given]
     except TypeError:
-        raise ParameterError(
-            f"labels: got {brief(labels)}; expected a list of one label per item, in item order."
-        ) from None
+        raise unexpected("labels", labels, "a list of one label per item, in item order") from None
     if len(names) != hierarchy.n_items:
         raise ParameterError(f"labels: got {len(names)}; expected {hierarchy.n_items}, one per item, in item order.")
     for item, name in enumerate(names):

@@ -270,12 +270,7 @@ def class_f_score(hierarchy: Hierarchy, labels: Sequence[Hashable | Path]) -> Cl
     return _best_clusters(hierarchy, np.array(items), np.array(classes), list(number))
 
 
-def _best_clusters(
-    hierarchy: Hierarchy,
-    items: Ints,
-    classes: Ints,
-    names: list[tuple[Hashable, ...]],
-) -> ClassFit:
+def _best_clusters(hierarchy: Hierarchy, items: Ints, classes: Ints, names: list[tuple[Hashable, ...]]) -> ClassFit:
     found = branching_nodes(hierarchy, items, classes)
     # Beside the branching nodes, the best cluster can be the leaf cluster of a single member.
     owner = np.concatenate((classes, found.classes))

@@ -111,11 +111,7 @@ class ArrayObservation(ObservationModel):
     uses_state = False
 
     def __init__(
-        self,
-        matrices: Sequence[Any],
-        states: Sequence[Any],
-        actions: Sequence[Any],
-        observations: Sequence[Any],
+        self, matrices: Sequence[Any], states: Sequence[Any], actions: Sequence[Any], observations: Sequence[Any]
     ) -> None:
         self.rows = Kept(self._row)
         self.matrices = tuple(matrices)

@@ -57,10 +57,7 @@ class Belief(pomdp_py.GenerativeDistribution):
     """
 
     def __init__(
-        self,
-        probabilities: Mapping[Any, Number] | Iterable[tuple[Any, Number]],
-        *,
-        tolerance: float = MASS_TOLERANCE,
+        self, probabilities: Mapping[Any, Number] | Iterable[tuple[Any, Number]], *, tolerance: float = MASS_TOLERANCE
     ) -> None:
         self._hash: int | None = None
         if type(probabilities) is dict:

@@ -7,10 +7,9 @@ from typing import Any
 
 import pomdp_py
 
-from pomdp_hier._arguments import is_real
+from pomdp_hier._arguments import is_real, unexpected
 from pomdp_hier._progress import slow_work
 from pomdp_hier._text import brief
-from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.from_pomdp_py import ForeignObservation, ForeignTransition
 from pomdp_hier.pomdp.issues import FAILED, Finding, IssueList, Location, ModelIssue
@@ -66,9 +65,7 @@ def check_problem(problem: POMDP, tolerance: float | None = None) -> list[ModelI
     """
     require_problem(problem, "check_problem")
     if tolerance is not None and not (is_real(tolerance) and tolerance >= 0):
-        raise ParameterError(
-            f"tolerance: got {brief(tolerance)}; expected a number of at least 0. Use 1e-9, for example."
-        )
+        raise unexpected("tolerance", tolerance, "a number of at least 0", " Use 1e-9, for example.")
     checker = _Checker(problem, problem.tolerance if tolerance is None else tolerance)
     state = random.getstate()
     try:
@@ -391,12 +388,7 @@ class _Checker(IssueList):
         if reward is FAILED or is_symbolic(reward):
             return
         if not is_finite(reward):
-            self.add(
-                "reward-not-finite",
-                location,
-                reward,
-                "expected a finite number." + unquoted(reward),
-            )
+            self.add("reward-not-finite", location, reward, "expected a finite number." + unquoted(reward))
 
     def _legal_within_one_observation(self) -> None:
         """Follow the sets of states that one history leaves possible, which should have the same legal actions."""

@@ -23,13 +23,7 @@ from pomdp_hier.pomdp.core import Given
 from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel
 from pomdp_hier.pomdp.numeric import Number, mean, sampled_outcome
 from pomdp_hier.pomdp.problem import POMDP
-from pomdp_hier.pomdp.spaces import (
-    TERMINAL_OBSERVATION,
-    bridged_action,
-    bridged_observation,
-    bridged_state,
-    unwrapped,
-)
+from pomdp_hier.pomdp.spaces import TERMINAL_OBSERVATION, bridged_action, bridged_observation, bridged_state, unwrapped
 
 # --- a problem as an agent ---------------------------------------------------------------------------------------
 

@@ -1,12 +1,7 @@
 """Figures with matplotlib (extra ``plot``), and reports as single HTML files."""
 
 from pomdp_hier.report.action_regions import draw_action_regions
-from pomdp_hier.report.belief_plots import (
-    draw_alpha_vectors,
-    draw_backups,
-    draw_belief_simplex,
-    draw_belief_trace,
-)
+from pomdp_hier.report.belief_plots import draw_alpha_vectors, draw_backups, draw_belief_simplex, draw_belief_trace
 from pomdp_hier.report.comparison_page import write_comparison
 from pomdp_hier.report.controller_plots import draw_controller
 from pomdp_hier.report.page import write_report

@@ -346,9 +346,7 @@ def _draw_vectors(
     else:
         stray = [action for action in actions if action not in [*looks]]
         if stray:
-            raise ParameterError(
-                f"actions: got {brief(stray[0])}; expected actions of the problem. Leave problem out for other names."
-            )
+            raise unexpected("actions", stray[0], "actions of the problem", " Leave problem out for other names.")
         labels = [looks[action][1] for action in actions]
         named = list(dict.fromkeys(labels[k] for *_, k in pieces))
         colours = {name: colour for colour, name in looks.values()}
@@ -385,9 +383,7 @@ def _vectors(vectors: Any) -> Floats:
     try:
         array = as_floats(vectors)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ParameterError(
-            f"vectors: got {brief(vectors)}; expected numbers [K, S]. Pass value_iteration(...).vectors."
-        ) from error
+        raise unexpected("vectors", vectors, "numbers [K, S]", " Pass value_iteration(...).vectors.") from error
     if array.ndim != 2 or not array.size:
         raise ParameterError(f"vectors: got shape {array.shape}; expected [K, S], one row per alpha vector.")
     if np.isnan(array).any() or (array == np.inf).any():

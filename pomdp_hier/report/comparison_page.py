@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import Floats, check_integer
+from pomdp_hier._arguments import Floats, check_integer, unexpected
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief, counted
 from pomdp_hier.analysis.comparison import APART, MEASURES, Comparison
@@ -196,9 +196,7 @@ def _check_given(comparison: object, diagnoses: Mapping[str, Diagnosis]) -> None
     if any(result.sample is not None for result in comparison.results.values()):
         raise ParameterError("comparison: got one of a sample; expected one of all items. Compare without sample_size.")
     if set(diagnoses) != set(comparison.results):
-        raise ParameterError(
-            f"diagnoses: got {brief(list(diagnoses))}; expected one of each of {brief(list(comparison.results))}."
-        )
+        raise unexpected("diagnoses", list(diagnoses), f"one of each of {brief(list(comparison.results))}")
     for name, diagnosis in diagnoses.items():
         require_diagnosis(diagnosis)
         if not np.array_equal(diagnosis.result.values, comparison.results[name].values):

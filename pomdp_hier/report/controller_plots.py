@@ -34,11 +34,7 @@ _WIDEST = 130.0  # a belief as text
 
 
 def draw_controller(
-    controller: FiniteStateController,
-    *,
-    limit: int = 30,
-    name: Callable[[Any], str] = str,
-    ax: "Axes | None" = None,
+    controller: FiniteStateController, *, limit: int = 30, name: Callable[[Any], str] = str, ax: "Axes | None" = None
 ) -> "Axes":
     """Draw a finite-state controller in layers, its start node at the left with a heavy frame.
 

@@ -254,11 +254,7 @@ class NodeCells:
     """
 
     def __init__(
-        self,
-        tree: Hierarchy,
-        names: Sequence[Any] | Mapping[Any, Any] | None,
-        position: NDArray[Any],
-        suffix: str = "",
+        self, tree: Hierarchy, names: Sequence[Any] | Mapping[Any, Any] | None, position: NDArray[Any], suffix: str = ""
     ) -> None:
         self.short = NodeNames(tree, names, last_part=True, in_words=True)
         self.whole = NodeNames(tree, names, in_words=True)

@@ -207,7 +207,7 @@ class PredictedObserved:
         lines = [
             f"correct child: observed {observed:z.1%}, predicted {predicted:z.1%} at delta {self.delta:z.3g}, nu "
             f"{self.nu:z.3g}; {counted(int(nodes.n_choices.sum()), 'first choice')} on the path at "
-            f"{counted(len(nodes.keys), 'node')}, for {counted(len(self.items.keys), 'item')}",
+            f"{counted(len(nodes.keys), 'node')}, for {counted(len(self.items.keys), 'item')}"
         ]
         for what, group in (("nodes", nodes), ("children", self.children), ("items", self.items)):
             if not math.isnan(group.overall):

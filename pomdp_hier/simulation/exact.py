@@ -314,13 +314,7 @@ class _Evaluation:
         return total(rewards)
 
     def _advance(
-        self,
-        visit: Visit,
-        memory: Any,
-        action: Any,
-        probability: Number,
-        merged: dict[Hashable, _Pair],
-        rounded: bool,
+        self, visit: Visit, memory: Any, action: Any, probability: Number, merged: dict[Hashable, _Pair], rounded: bool
     ) -> None:
         """Add the outcomes of the action to the pairs of the next step."""
         for observation, row in self.environment.joint(visit.weights, action).items():

@@ -193,10 +193,7 @@ def simulate(
     span = math.nan if half_width is None else return_span(environment, horizon)
     stopped_early = False
     check_checkpoint(checkpoint, policy_version, seed, updater, keep_episodes)
-    with (
-        shown_progress(progress, "simulate", " episodes", n_episodes) as bar,
-        open_returns(checkpoint) as file,
-    ):
+    with shown_progress(progress, "simulate", " episodes", n_episodes) as bar, open_returns(checkpoint) as file:
         saved = None
         if file is not None:
             settings = {"seed": seed, "horizon": horizon, "truncation_error": truncation_error}

@@ -272,9 +272,7 @@ def check_checkpoint(checkpoint: Any, policy_version: Any, seed: Any, updater: A
 
 
 @contextmanager
-def open_returns(
-    path: str | os.PathLike[str] | Checkpoint[Returns] | None,
-) -> Iterator[Checkpoint[Returns] | None]:
+def open_returns(path: str | os.PathLike[str] | Checkpoint[Returns] | None) -> Iterator[Checkpoint[Returns] | None]:
     """Yield the checkpoint of returns at a path, new or resumed; an open one, or none, as it is."""
     if path is None or isinstance(path, Checkpoint):
         yield path

@@ -12,11 +12,7 @@ from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import Argument, HierarchyError, PythonAdvice, Setting
 from pomdp_hier.hierarchy.arrays import as_ids, as_text, cycle_error
 from pomdp_hier.hierarchy.node_names import Note, warn_user
-from pomdp_hier.hierarchy.readers.tables import (
-    ItemsAtInner,
-    OnMultipleParents,
-    TreeArrays,
-)
+from pomdp_hier.hierarchy.readers.tables import ItemsAtInner, OnMultipleParents, TreeArrays
 
 _MOST_COPIES = 5_000_000
 
@@ -194,12 +190,7 @@ def _others(count: int, taken: Ints) -> Ints:
 
 
 def _numbered(
-    ids: list[Hashable],
-    parent: Ints,
-    order: Ints,
-    was_inner: Bools,
-    join: Join,
-    notes: list[Note],
+    ids: list[Hashable], parent: Ints, order: Ints, was_inner: Bools, join: Join, notes: list[Note]
 ) -> TreeArrays:
     """Return the tree arrays with items first; an item with nodes below becomes a leaf below itself."""
     has_child = np.zeros(len(ids) + 1, dtype=bool)
@@ -241,12 +232,7 @@ def _numbered(
     if labels == list(range(n_nodes)):
         labels = None
     return TreeArrays(
-        parents,
-        items.size,
-        np.concatenate((reading, _others(n_nodes, reading))),
-        labels,
-        notes,
-        one_child_notes=True,
+        parents, items.size, np.concatenate((reading, _others(n_nodes, reading))), labels, notes, one_child_notes=True
     )
 
 

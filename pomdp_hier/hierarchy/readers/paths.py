@@ -15,10 +15,7 @@ from pomdp_hier.hierarchy.arrays import as_text
 from pomdp_hier.hierarchy.node_names import Note
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
 from pomdp_hier.hierarchy.readers.path_rows import Path, PathFormat, PathRows, path_rows, separator, splitter
-from pomdp_hier.hierarchy.readers.tables import (
-    TreeArrays,
-    is_missing,
-)
+from pomdp_hier.hierarchy.readers.tables import TreeArrays, is_missing
 
 _MOST_LEVELS = 1_000
 

@@ -10,7 +10,7 @@ from typing import IO, Any
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arguments import Floats, is_path, is_real
+from pomdp_hier._arguments import Floats, is_path, is_real, unexpected
 from pomdp_hier._io.formats import kind_of, unpacked
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief
@@ -114,9 +114,7 @@ def _text_of(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[str,
     elif hasattr(source, "read"):
         name, raw = str(getattr(source, "name", "<stream>")), source.read()
     else:
-        raise ParameterError(
-            f"source: got {brief(source)}; expected a path, an open file or the text of a .pomdp file."
-        )
+        raise unexpected("source", source, "a path, an open file or the text of a .pomdp file")
     if isinstance(raw, bytes):
         raw = unpacked(raw, name, PomdpFileError)
         if b"\0" in raw:
