@@ -180,12 +180,8 @@ def _configure_levels(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
     inputs.add_setting_options(parser, calibrated=True, weights=True)
     add = parser.add_argument
-    add(
-        "--remove-from",
-        choices=["bottom", "top"],
-        default="bottom",
-        help="the end to remove levels from (default: bottom)",
-    )
+    what = "the end to remove levels from (default: bottom)"
+    add("--remove-from", choices=["bottom", "top"], default="bottom", help=what)
     inputs.add_count(parser, "--max-trees", "score at most N trees", 40)
     inputs.add_count(parser, "--best-cut", "instead, find the best cut of a dendrogram into at most N levels")
     inputs.add_count(

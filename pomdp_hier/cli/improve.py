@@ -35,22 +35,16 @@ def _configure_improve(parser: argparse.ArgumentParser) -> None:
     edits = "write the edits, one per row, to .csv, .xlsx, .parquet or .json; - is CSV on stdout"
     add("--edits-out", type=files.output_file, metavar="PATH", help=edits)
     raised = "the score to raise: search_length, that of searchers who may go back, or hqs"
-    add(
-        "--objective",
-        choices=("search_length", "hqs"),
-        default="search_length",
-        help=f"{raised} (default: %(default)s)",
-    )
+    what = f"{raised} (default: %(default)s)"
+    add("--objective", choices=("search_length", "hqs"), default="search_length", help=what)
     cost = "the cost of reading a label for search_length, in items looked at (default: 1)"
     add("--label-cost", type=inputs.amount, metavar="X", help=cost)
-    add(
-        "--kinds",
-        default="move,merge,split",
-        metavar="NAMES",
-        help="edits to try: move (items and clusters), merge, split, and those that remove levels, which HQS rewards "
-        "for longer lists: remove, remove-level, collapse, collapse-below; separated by commas (default: "
-        "move,merge,split)",
+    what = (
+        "edits to try: move (items and clusters), merge, split, and those that remove levels, which HQS rewards for "
+        "longer lists: remove, remove-level, collapse, collapse-below; separated by commas (default: "
+        "move,merge,split)"
     )
+    add("--kinds", default="move,merge,split", metavar="NAMES", help=what)
     wrong = "move the items whose expected share of moves to a wrong place is at most X under the model (default: 0.2)"
     add("--expected-wrong", type=inputs.share, default=0.2, metavar="X", help=wrong)
     add("--all", action="store_true", help="make also the edits that are not sound, after the others")

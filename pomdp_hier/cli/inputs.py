@@ -37,26 +37,22 @@ _SIMILARITIES = ("cosine", "inverse_sqeuclidean", "negative_euclidean", "precomp
 def add_input_options(parser: argparse.ArgumentParser) -> None:
     """Add FEATURES and TREE, with their reading options."""
     add = parser.add_argument
-    add(
-        "features",
-        type=files.input_file,
-        metavar="FEATURES",
-        help="one row per item: .npz (sparse or dense), .npy, delimited text with a header, .parquet, .xlsx (the "
-        "first sheet, or file.xlsx#SHEET), or - for standard input",
+    what = (
+        "one row per item: .npz (sparse or dense), .npy, delimited text with a header, .parquet, .xlsx (the first "
+        "sheet, or file.xlsx#SHEET), or - for standard input"
     )
+    add("features", type=files.input_file, metavar="FEATURES", help=what)
     add_tree(parser)
     add_reading_options(parser)
 
 
 def add_tree(parser: argparse.ArgumentParser) -> None:
     """Add TREE."""
-    parser.add_argument(
-        "tree",
-        type=files.input_file,
-        metavar="TREE",
-        help="the hierarchy: JSON, Newick, a table of parents, edges or paths (also file.xlsx#SHEET), lines of paths, "
-        "a linkage matrix, or -",
+    what = (
+        "the hierarchy: JSON, Newick, a table of parents, edges or paths (also file.xlsx#SHEET), lines of paths, a "
+        "linkage matrix, or -"
     )
+    parser.add_argument("tree", type=files.input_file, metavar="TREE", help=what)
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
@@ -64,24 +60,18 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group(READING_GROUPS[0]).add_argument
     add("--key", metavar="NAME", help="the array of a dense .npz (default: X, or the only one)")
     add("--id-column", metavar="NAME", help="the column of ids (default: id, item or item_id, if there is one)")
-    add(
-        "--text-column",
-        metavar="NAME",
-        action="append",
-        help="use the TF-IDF of this column of texts; repeat for several columns, which are joined",
-    )
+    what = "use the TF-IDF of this column of texts; repeat for several columns, which are joined"
+    add("--text-column", metavar="NAME", action="append", help=what)
     add("--embedding-column", metavar="NAME", help="use the vectors in this column of a Parquet file")
     add("--min-df", type=int, metavar="N", help="text: minimum number of items per term (default: 1)")
     add("--max-ngram", type=int, metavar="N", help="text: maximum number of words per term (default: 1)")
     add("--sublinear-tf", action="store_true", default=None, help="text: use sublinear term frequency, 1 + log(tf)")
     add("--stop-words", choices=("english",), help="text: remove stop words")
-    add(
-        "--join",
-        choices=("auto", "id", "position"),
-        default="auto",
-        help="join rows to items by the ids of both files, or the k-th row to the k-th item (default: by id if the "
-        "features have ids, unless the tree's items are numbers that are not among them)",
+    what = (
+        "join rows to items by the ids of both files, or the k-th row to the k-th item (default: by id if the "
+        "features have ids, unless the tree's items are numbers that are not among them)"
     )
+    add("--join", choices=("auto", "id", "position"), default="auto", help=what)
     trees.add_tree_options(parser)
 
 
@@ -92,12 +82,11 @@ def add_setting_options(
     group = parser.add_argument_group("the searcher")  # printed after the command's own options
     add = group.add_argument
     if weights:
-        add(
-            "--weights",
-            metavar="COLUMN",
-            help="the column of FEATURES with the number of searches for each item, such as traffic or sales (in a "
-            ".npz an array): scores are means over searches, not over items. It is not a feature",
+        what = (
+            "the column of FEATURES with the number of searches for each item, such as traffic or sales (in a .npz "
+            "an array): scores are means over searches, not over items. It is not a feature"
         )
+        add("--weights", metavar="COLUMN", help=what)
     add_similarity(group)
     add(
         "--delta",
@@ -109,13 +98,8 @@ def add_setting_options(
         + ("; calibrated: the maximum-likelihood estimate from the tree" if calibrated else "")
         + "; not fitted to people)",
     )
-    add(
-        "--nu",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="factor of the softmax temperature per level; above 1 it grows, below 1 it falls (default: 1)",
-    )
+    what = "factor of the softmax temperature per level; above 1 it grows, below 1 it falls (default: 1)"
+    add("--nu", type=float, default=1.0, metavar="X", help=what)
     tie = "the action when search and descend have equal values (default: descend)"
     if ties:
         add("--tie", choices=("descend", "search"), default="descend", help=tie)

@@ -317,12 +317,8 @@ _BUILT_IN = ("A", "B", "C", "D", "E", "dvd")
 
 
 def _configure_show(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "tree",
-        type=files.input_file,
-        metavar="TREE",
-        help="A to E (the paper's hierarchies), dvd (its first figure), a tree file, or - for standard input",
-    )
+    what = "A to E (the paper's hierarchies), dvd (its first figure), a tree file, or - for standard input"
+    parser.add_argument("tree", type=files.input_file, metavar="TREE", help=what)
     trees.add_tree_options(parser)
     inputs.add_count(parser, "--max-lines", "show at most N clusters", 100)
     inputs.add_count(parser, "--max-items", "name at most N items per cluster", 7)

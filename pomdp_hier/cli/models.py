@@ -22,13 +22,8 @@ def _configure_check(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     model = "a .pomdp file; its array updates are compared with Bayes' rule"
     add("problem", type=files.input_file, metavar="FILE", nargs="?", help=model)
-    add(
-        "--hierarchy",
-        nargs=2,
-        type=files.input_file,
-        metavar=("FEATURES", "TREE"),
-        help="the search in a hierarchy: the closed-form belief of each item is compared with Bayes' rule",
-    )
+    what = "the search in a hierarchy: the closed-form belief of each item is compared with Bayes' rule"
+    add("--hierarchy", nargs=2, type=files.input_file, metavar=("FEATURES", "TREE"), help=what)
     inputs.add_reading_options(parser)
     inputs.add_setting_options(parser, ties=False)
     add("--check-items", type=int, default=20, metavar="N", help="check N items at equal distances (default: 20)")

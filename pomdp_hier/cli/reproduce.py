@@ -23,12 +23,8 @@ _TEXT_NOTE = (
 
 
 def _configure_reproduce(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--preset",
-        choices=("table", "text"),
-        default="table",
-        help="the settings that Table 1 was computed with, or those that the text states (default: table)",
-    )
+    what = "the settings that Table 1 was computed with, or those that the text states (default: table)"
+    parser.add_argument("--preset", choices=("table", "text"), default="table", help=what)
     parser.add_argument("--json", action="store_true", help="print every figure as JSON")
 
 
@@ -149,12 +145,8 @@ def _configure_teach(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     inputs.add_out(parser, "the file to write, .html", required=True, metavar="HTML")
     for name, (words, value) in _START.items():
-        add(
-            f"--{name}",
-            metavar="X",
-            default=value,
-            help=f"{words} at the start, such as 0.75 or 3/4 (default: {value})",
-        )
+        what = f"{words} at the start, such as 0.75 or 3/4 (default: {value})"
+        add(f"--{name}", metavar="X", default=value, help=what)
     inputs.add_quiet(parser)
 
 

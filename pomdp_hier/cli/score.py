@@ -36,21 +36,15 @@ def _configure_score(parser: argparse.ArgumentParser) -> None:
     add("--engine", choices=("auto", "numpy", "numba"), default="auto", help="the engine of the score (default: auto)")
     add("--sample-size", metavar="N", help="score a sample: a number of items, or a fraction such as 0.1")
     add("--half-width", type=float, metavar="X", help="sample until the half-width of the 95%% interval is at most X")
-    add(
-        "--sampling",
-        choices=("stratified", "simple"),
-        default="stratified",
-        help="kind of sample (default: stratified)",
-    )
+    what = "kind of sample (default: stratified)"
+    add("--sampling", choices=("stratified", "simple"), default="stratified", help=what)
     add("--seed", type=int, metavar="N", help="seed of the sample (default: random)")
-    add(
-        "--dask",
-        nargs="?",
-        const="",
-        metavar="ADDRESS",
-        help="score on the workers of this Dask scheduler, or of a local one with one process per CPU; FEATURES is a "
-        ".npy, .npz or .parquet file, or a folder of them, that every worker sees; write it as --dask=ADDRESS or last",
+    what = (
+        "score on the workers of this Dask scheduler, or of a local one with one process per CPU; FEATURES is a "
+        ".npy, .npz or .parquet file, or a folder of them, that every worker sees; write it as --dask=ADDRESS or "
+        "last"
     )
+    add("--dask", nargs="?", const="", metavar="ADDRESS", help=what)
     inputs.add_count(parser, "--top", "list the N worst and the N best items", 5)
     beside = "compare the score with N trees with shuffled items, the hindsight value and no tree"
     none = f"0 to skip (default: {_SHUFFLES}, or 0 above {_CHEAP:,} items)"

@@ -23,34 +23,19 @@ _PRIORS = ("uniform", "sizes")
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how a table of searches is read."""
     add = parser.add_argument_group("reading SEARCHES").add_argument
-    add(
-        "--columns",
-        type=_column,
-        action="append",
-        metavar="ROLE=NAME",
-        help="a column of the searches by its role: searcher, item, step, node, path or search; repeat for several "
-        "(default: by common names)",
+    what = (
+        "a column of the searches by its role: searcher, item, step, node, path or search; repeat for several "
+        "(default: by common names)"
     )
+    add("--columns", type=_column, action="append", metavar="ROLE=NAME", help=what)
     add("--click-sep", metavar="TEXT", help="what separates the nodes of a path (default: >, | or /)")
     add("--back", action="append", metavar="MARK", help="a mark for one step back in a path (default: <back>)")
-    add(
-        "--start",
-        choices=("root", "first"),
-        default="root",
-        help="where a search starts: at the root, or at its first node, which was given and not chosen (default: root)",
-    )
-    add(
-        "--links",
-        type=files.input_file,
-        metavar="FILE",
-        help="a table of what clicks can lead to, with columns from and to",
-    )
-    add(
-        "--unknown-items",
-        choices=("error", "drop"),
-        default="error",
-        help="searches for items that the tree lacks: stop, or leave out and count (default: error)",
-    )
+    what = "where a search starts: at the root, or at its first node, which was given and not chosen (default: root)"
+    add("--start", choices=("root", "first"), default="root", help=what)
+    what = "a table of what clicks can lead to, with columns from and to"
+    add("--links", type=files.input_file, metavar="FILE", help=what)
+    what = "searches for items that the tree lacks: stop, or leave out and count (default: error)"
+    add("--unknown-items", choices=("error", "drop"), default="error", help=what)
 
 
 def read_recorded(options: argparse.Namespace, path: str, tree: "Hierarchy") -> "Searches":
@@ -87,32 +72,22 @@ def refuse_reading_options(options: argparse.Namespace, why: str) -> None:
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
-    parser.add_argument(
-        "searches",
-        type=files.input_file,
-        metavar="SEARCHES",
-        help="recorded searches: a table with one click per row (searcher, item, step, node), or one path per row "
-        "(item, path), or -",
+    what = (
+        "recorded searches: a table with one click per row (searcher, item, step, node), or one path per row (item, "
+        "path), or -"
     )
+    parser.add_argument("searches", type=files.input_file, metavar="SEARCHES", help=what)
     add_reading_options(parser)
     inputs.add_similarity(parser)
     add = parser.add_argument
     delta = "the temperature of the predictions at the root (default: the one that is fitted to the searches)"
     add("--delta", type=float, metavar="X", help=delta)
-    add(
-        "--nu",
-        type=inputs.number_or("fitted"),
-        default=1.0,
-        metavar="X",
-        help="factor of the temperature per level, or fitted (default: 1)",
-    )
+    what = "factor of the temperature per level, or fitted (default: 1)"
+    add("--nu", type=inputs.number_or("fitted"), default=1.0, metavar="X", help=what)
     prior = "the choices at infinite temperature (default: uniform, or sizes with --links)"
     add("--prior", choices=_PRIORS, help=prior)
-    add(
-        "--by",
-        choices=("node", "child", "item"),
-        help="the rows of --out and the list (default: node; lists by child and item)",
-    )
+    what = "the rows of --out and the list (default: node; lists by child and item)"
+    add("--by", choices=("node", "child", "item"), help=what)
     inputs.add_count(parser, "--top", "list the N largest misfits", 10)
     add("--seed", type=int, default=0, metavar="N", help="seed of folds and bootstrap (default: 0)")
     rows = "write one row per node, child or item to .csv, .parquet or .json; - is CSV on standard output"

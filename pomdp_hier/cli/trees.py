@@ -73,12 +73,8 @@ def add_tree_options(parser: argparse.ArgumentParser) -> None:
     _add_shape_options(add)
     names = "a table (also .xlsx) with a column of ids and one of names, to show names instead of ids"
     add("--names", type=input_file, metavar="CSV", help=names)
-    add(
-        "--name-columns",
-        type=lambda text: [name.strip() for name in text.split(",")],
-        metavar="ID,NAME",
-        help="those two columns (default: the ones that are called so, such as code and title, or the only two)",
-    )
+    what = "those two columns (default: the ones that are called so, such as code and title, or the only two)"
+    add("--name-columns", type=lambda text: [name.strip() for name in text.split(",")], metavar="ID,NAME", help=what)
 
 
 def _add_column_options(add: Callable[..., object]) -> None:
@@ -87,61 +83,33 @@ def _add_column_options(add: Callable[..., object]) -> None:
     add("--item-column", metavar="NAME", help="the table's column of ids (default: by its name)")
     add("--parent-column", metavar="NAME", help="the table's column of parents (default: parent)")
     add("--path-column", metavar="NAME", help="the table's column of paths (default: path, category)")
-    add(
-        "--levels",
-        type=lambda text: [name.strip() for name in text.split(",")],
-        metavar="NAMES",
-        help="the table's columns of levels, with commas between: --levels l1,l2,l3",
+    what = "the table's columns of levels, with commas between: --levels l1,l2,l3"
+    add("--levels", type=lambda text: [name.strip() for name in text.split(",")], metavar="NAMES", help=what)
+    what = (
+        "whether the first line of a table names its columns; if not, they are named 1, 2 and so on (default: --header)"
     )
-    add(
-        "--header",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="whether the first line of a table names its columns; if not, they are named 1, 2 and so on (default: "
-        "--header)",
-    )
+    add("--header", action=argparse.BooleanOptionalAction, default=True, help=what)
     add("--delimiter", metavar="CHARACTER", help="the character between a table's cells (default: comma, ; or tab)")
-    add(
-        "--sep",
-        metavar="TEXT",
-        help="the text between the categories of a path (default: the one of > | / ; \\ :: tab, arrows in most)",
-    )
-    add(
-        "--blank-levels",
-        choices=("error", "skip"),
-        default="error",
-        help="a blank level before a filled one: raise an error, or skip it (default: error)",
-    )
-    add(
-        "--path-ends-in",
-        choices=("item", "category"),
-        help="whether a path ends in the item (default without a column of items) or in its category",
-    )
+    what = "the text between the categories of a path (default: the one of > | / ; \\ :: tab, arrows in most)"
+    add("--sep", metavar="TEXT", help=what)
+    what = "a blank level before a filled one: raise an error, or skip it (default: error)"
+    add("--blank-levels", choices=("error", "skip"), default="error", help=what)
+    what = "whether a path ends in the item (default without a column of items) or in its category"
+    add("--path-ends-in", choices=("item", "category"), help=what)
 
 
 def _add_shape_options(add: Callable[..., object]) -> None:
     """Add the options for the items, and for links that are not a tree."""
     add("--n-items", type=int, metavar="N", help="the numbers below N are the items (default: the leaves)")
-    add(
-        "--singletons",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="whether the items of a pure item list are leaf clusters of their own (default: for a linkage)",
-    )
+    what = "whether the items of a pure item list are leaf clusters of their own (default: for a linkage)"
+    add("--singletons", action=argparse.BooleanOptionalAction, default=None, help=what)
     add("--add-root", action="store_true", help="place several roots under a new one (default: raise an error)")
-    add(
-        "--on-multiple-parents",
-        choices=("error", "first", "duplicate"),
-        default="error",
-        help="a node with several parents: raise an error, keep it under the first, or copy it under each "
-        "(default: error)",
+    what = (
+        "a node with several parents: raise an error, keep it under the first, or copy it under each (default: error)"
     )
-    add(
-        "--internal-items",
-        choices=("leaf", "error"),
-        default="leaf",
-        help="an item with nodes below: make it a leaf below itself, or raise an error (default: leaf)",
-    )
+    add("--on-multiple-parents", choices=("error", "first", "duplicate"), default="error", help=what)
+    what = "an item with nodes below: make it a leaf below itself, or raise an error (default: leaf)"
+    add("--internal-items", choices=("leaf", "error"), default="leaf", help=what)
 
 
 @dataclass(frozen=True)
