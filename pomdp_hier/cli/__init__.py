@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pomdp_hier._imports import from_extra
-from pomdp_hier.cli import compare, console, files, improve, inputs, inspect, models, reproduce, score, searches
+from pomdp_hier.cli import compare, console, improve, inputs, inspect, models, reproduce, score, searches
 from pomdp_hier.cli.console import Command, ExitCode
 from pomdp_hier.errors import ParameterError, PomdpHierError, PomdpHierWarning
 
@@ -28,7 +28,7 @@ def _run_completion(options: argparse.Namespace) -> int:
     parser = build_parser()
     commands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     for command in commands.choices.values():
-        for action in files.file_arguments(command):
+        for action in console.file_arguments(command):
             action.complete = shtab.FILE  # type: ignore[attr-defined]
     print(shtab.complete(parser, shell=options.shell, root_prefix="pomdp_hier"))
     return 0
@@ -146,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     try:
-        files.check_apart(options, options.files)
+        console.check_apart(options, options.files)
         code: int = options.run(options)
         console.finish()
     except ParameterError as error:
@@ -194,6 +194,6 @@ def build_parser() -> argparse.ArgumentParser:
         if subparser.reading_options():
             subparser.add_argument("--help-all", action=_HelpAll)
             subparser._action_groups.sort(key=lambda group: group.title in inputs.READING_GROUPS)
-        named = files.file_arguments(subparser)
+        named = console.file_arguments(subparser)
         subparser.set_defaults(run=command.run, default=subparser.get_default, files=named)
     return parser

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._text import brief
-from pomdp_hier.cli import console, files, inputs, tree_formats, trees
+from pomdp_hier.cli import console, inputs, trees
 from pomdp_hier.cli.console import Command
 from pomdp_hier.errors import ParameterError
 
@@ -23,10 +23,10 @@ def _configure_compare(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
     add = parser.add_argument
     others = "the trees to compare it with, over the same items"
-    add("others", type=files.input_file, metavar="TREE", nargs="+", help=others)
+    add("others", type=console.input_file, metavar="TREE", nargs="+", help=others)
     inputs.add_setting_options(parser, calibrated=True, weights=True)
     classes = "a table with the columns id and name: the class of each item"
-    add("--labels", type=files.input_file, metavar="CSV", help=classes)
+    add("--labels", type=console.input_file, metavar="CSV", help=classes)
     add("--no-measures", action="store_true", help="skip the other measures of a hierarchy")
     inputs.add_confidence(parser)
     inputs.add_count(parser, "--top", "list the N items with the largest gains and losses", 5)
@@ -44,8 +44,8 @@ def _run_compare(options: argparse.Namespace) -> int:
     read = inputs.read_inputs(options)
     ids = read.ids
     named = dict(zip(_names(given), [read.tree, *_aligned(options, ids, read.tree)], strict=True))
-    by_id = trees.read_names(options.names, options.name_columns)
-    classes = trees.read_names(options.labels)
+    by_id = inputs.read_names(options.names, options.name_columns)
+    classes = inputs.read_names(options.labels)
     found = compare(
         read.features,
         named,
@@ -67,7 +67,7 @@ def _run_compare(options: argparse.Namespace) -> int:
         title = f"{' or '.join(named)}: which supports search better?"
         write_comparison(found, diagnoses, options.out, names=by_id or None, title=title, replace=options.force)
     elif options.out is not None:
-        files.write_table(options.out, _item_table(found, ids), options.force)
+        console.write_table(options.out, _item_table(found, ids), options.force)
     if options.out != "-":
         for line in _lines(found, names, options):
             print(line)
@@ -107,7 +107,7 @@ def _aligned(options: argparse.Namespace, ids: Sequence[Hashable], first: "Hiera
         if options.join == "position" and tree.labels is not None and len(ids) == tree.n_items:
             names = [*ids, *tree.labels[tree.n_items :]]
             tree = type(tree).from_children(tree.to_children(), len(ids), singletons=tree.singletons, labels=names)
-        called = tree_formats.source_name(options.tree), tree_formats.source_name(path)
+        called = trees.source_name(options.tree), trees.source_name(path)
         numbers = item_numbers(first, tree, "compare", names=called, by_number="--join position")
         yield tree if numbers is None else tree.permuted(numbers, with_labels=True)
 
@@ -177,8 +177,7 @@ COMPARE = Command(
 
 
 def _configure_levels(parser: argparse.ArgumentParser) -> None:
-    inputs.add_input_options(parser)
-    inputs.add_setting_options(parser, calibrated=True, weights=True)
+    inputs.add_input_options(parser, calibrated=True, weights=True)
     add = parser.add_argument
     what = "the end to remove levels from (default: bottom)"
     add("--remove-from", choices=["bottom", "top"], default="bottom", help=what)
@@ -238,7 +237,7 @@ def _configure_features(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     inputs.add_tree(parser)
     sets = "sets of features of the same items, one row per item: .npz, .npy, delimited text or .parquet"
-    add("features", type=files.input_file, metavar="FEATURES", nargs="+", help=sets)
+    add("features", type=console.input_file, metavar="FEATURES", nargs="+", help=sets)
     inputs.add_reading_options(parser)
     kinds = "a similarity to try, may be given several times: cosine, negative_euclidean (default: both)"
     add("--similarity", choices=("cosine", "negative_euclidean"), action="append", metavar="NAME", help=kinds)
@@ -289,8 +288,7 @@ _PLANNED = ("expand", "max-0", "pouct", "pouct-environment")
 
 
 def _configure_policies(parser: argparse.ArgumentParser) -> None:
-    inputs.add_input_options(parser)
-    inputs.add_setting_options(parser, weights=True)
+    inputs.add_input_options(parser, weights=True)
     add = parser.add_argument
     add(
         "--policy",

@@ -4,13 +4,14 @@ import argparse
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.cli import console, files, inputs, trees
+from pomdp_hier.cli import console, inputs, trees
 from pomdp_hier.cli.console import Command
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
 
 
+_WRITTEN = "write the {} tree here: with the ending of TREE in its format, ids and columns, or as .json; .gz too"
 _DECIDED = "an earlier table of this command or its sister with decisions: what was rejected is not proposed again"
 
 
@@ -27,13 +28,11 @@ def _kept(tree: "Hierarchy", options: argparse.Namespace) -> list[int]:
 
 
 def _configure_improve(parser: argparse.ArgumentParser) -> None:
-    inputs.add_input_options(parser)
-    inputs.add_setting_options(parser, calibrated=True, weights=True)
+    inputs.add_input_options(parser, calibrated=True, weights=True)
     add = parser.add_argument
-    better = "write the better tree here: with the ending of TREE in its format, ids and columns, or as .json; .gz too"
-    inputs.add_out(parser, better)
+    inputs.add_out(parser, _WRITTEN.format("better"))
     edits = "write the edits, one per row, to .csv, .xlsx, .parquet or .json; - is CSV on stdout"
-    add("--edits-out", type=files.output_file, metavar="PATH", help=edits)
+    add("--edits-out", type=console.output_file, metavar="PATH", help=edits)
     raised = "the score to raise: search_length, that of searchers who may go back, or hqs"
     what = f"{raised} (default: %(default)s)"
     add("--objective", choices=("search_length", "hqs"), default="search_length", help=what)
@@ -62,15 +61,15 @@ def _configure_improve(parser: argparse.ArgumentParser) -> None:
     add("--time-limit", type=inputs.amount, metavar="SECONDS", help=then)
     inputs.add_count(parser, "--seed", "random seed of the folds", 0)
     inputs.add_count(parser, "--top", "print N edits", 10)
-    add("--decided", type=files.input_file, metavar="PATH", help=_DECIDED)
+    add("--decided", type=console.input_file, metavar="PATH", help=_DECIDED)
     inputs.add_quiet(parser)
 
 
 def _run_improve(options: argparse.Namespace) -> int:
     if options.out is not None:
-        files.check_target(options.out, options.force, endings=trees.written_endings(options))
+        console.check_target(options.out, options.force, endings=trees.written_endings(options))
     if options.edits_out is not None:
-        files.check_target(options.edits_out, options.force, option="--edits-out")
+        console.check_target(options.edits_out, options.force, option="--edits-out")
     if options.out is None and options.edits_out is None:
         inputs.refuse_unused(options, ("force",), "without --out or --edits-out")
     if options.folds == 0:
@@ -78,7 +77,7 @@ def _run_improve(options: argparse.Namespace) -> int:
     from pomdp_hier.improvement import improve
     from pomdp_hier.improvement.result import COLUMNS
 
-    by_id = trees.read_names(options.names, options.name_columns)
+    by_id = inputs.read_names(options.names, options.name_columns)
     read = inputs.read_inputs(options)
     kept = _kept(read.tree, options)
     with console.may_end_search():
@@ -91,7 +90,7 @@ def _run_improve(options: argparse.Namespace) -> int:
             expected_wrong=options.expected_wrong,
             sound_only=not options.all,
             keep_levels=options.keep_levels,
-            fixed=[*(trees.label_of(read.tree, text, "--fixed") for text in options.fixed), *_labels(read.tree, kept)],
+            fixed=[*(inputs.label_of(read.tree, text, "--fixed") for text in options.fixed), *_labels(read.tree, kept)],
             fixed_levels=options.fixed_level,
             max_edits=options.max_edits,
             max_loss=options.max_loss,
@@ -105,7 +104,7 @@ def _run_improve(options: argparse.Namespace) -> int:
     found = found.renamed(by_id) if by_id else found
     if options.edits_out is not None:
         rows = found.to_rows()
-        files.write_table(options.edits_out, {name: [row[name] for row in rows] for name in COLUMNS}, options.force)
+        console.write_table(options.edits_out, {name: [row[name] for row in rows] for name in COLUMNS}, options.force)
     if options.edits_out != "-":
         console.show(found.summary(options.top).splitlines())
     if options.out is not None:  # last, as the format may not be able to represent the tree
@@ -144,7 +143,7 @@ def _configure_misfiled(parser: argparse.ArgumentParser) -> None:
     add("--expected-wrong", type=inputs.share, default=0.1, metavar="X", help=share)
     inputs.add_count(parser, "--limit", "write N items, selected or not", 100)
     inputs.add_count(parser, "--top", "print N items", 10)
-    add("--decided", type=files.input_file, metavar="PATH", help=_DECIDED)
+    add("--decided", type=console.input_file, metavar="PATH", help=_DECIDED)
     inputs.add_quiet(parser)
 
 
@@ -155,7 +154,7 @@ def _run_misfiled(options: argparse.Namespace) -> int:
     from pomdp_hier.filing import find_misfiled
     from pomdp_hier.filing.result import COLUMNS
 
-    by_id = trees.read_names(options.names, options.name_columns)
+    by_id = inputs.read_names(options.names, options.name_columns)
     read = inputs.read_inputs(options)
     with console.may_end_search():
         found = find_misfiled(read.features, read.tree, progress=True)
@@ -166,7 +165,7 @@ def _run_misfiled(options: argparse.Namespace) -> int:
     rows = found.to_rows(max(printed, written), names=by_id, selected=selected.tolist())
     if options.out is not None:
         columns = {name: [row[name] for row in rows[:written]] for name in COLUMNS}
-        files.write_table(options.out, columns, options.force)
+        console.write_table(options.out, columns, options.force)
     if options.out != "-":
         console.show(found.sentences(by_id))
         console.show([f"{len(selected):,} selected at an expected share of errors of {options.expected_wrong:g}"])
@@ -208,14 +207,13 @@ MISFILED = Command(
 def _configure_apply(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     features = "one row per item, to print the score before and after"
-    add("features", type=files.input_file, metavar="FEATURES", nargs="?", help=features)
+    add("features", type=console.input_file, metavar="FEATURES", nargs="?", help=features)
     inputs.add_tree(parser)
     moves = "the table of misfiled or improve, with accept or reject in its column decision"
-    add("moves", type=files.input_file, metavar="MOVES", help=moves)
+    add("moves", type=console.input_file, metavar="MOVES", help=moves)
     inputs.add_reading_options(parser)
     inputs.add_setting_options(parser, weights=True)
-    better = "write the better tree here: with the ending of TREE in its format, ids and columns, or as .json; .gz too"
-    inputs.add_out(parser, better)
+    inputs.add_out(parser, _WRITTEN.format("better"))
     inputs.add_quiet(parser)
 
 
@@ -256,11 +254,9 @@ APPLY = Command(
 
 
 def _configure_regroup(parser: argparse.ArgumentParser) -> None:
-    inputs.add_input_options(parser)
-    inputs.add_setting_options(parser, ties=False)
+    inputs.add_input_options(parser, ties=False)
     add = parser.add_argument
-    better = "write the new tree here: with the ending of TREE in its format, ids and columns, or as .json; .gz too"
-    inputs.add_out(parser, better)
+    inputs.add_out(parser, _WRITTEN.format("new"))
     add("--node", metavar="ID", help="the node whose levels below are rebuilt (default: the root)")
     headings = "the level of the headings, which stay whole; the root has 0 (default: the deepest level)"
     inputs.add_count(parser, "--level", headings)
@@ -273,25 +269,25 @@ def _configure_regroup(parser: argparse.ArgumentParser) -> None:
     inputs.add_count(parser, "--seed", "random seed of the parts", 0)
     inputs.add_count(parser, "--top", "print N groups", 20)
     page = "write a page with the tree as it is beside the new groups, a single .html file"
-    parser.add_argument("--report", type=files.output_file, metavar="PATH", help=page)
+    parser.add_argument("--report", type=console.output_file, metavar="PATH", help=page)
     inputs.add_quiet(parser)
 
 
 def _run_regroup(options: argparse.Namespace) -> int:
     if options.out is not None:
-        files.check_target(options.out, options.force, endings=trees.written_endings(options))
+        console.check_target(options.out, options.force, endings=trees.written_endings(options))
     if options.report is not None:
-        files.check_target(options.report, options.force, endings=(".html", ".htm"), option="--report")
+        console.check_target(options.report, options.force, endings=(".html", ".htm"), option="--report")
     if options.out is None and options.report is None:
         inputs.refuse_unused(options, ("force",), "without --out or --report")
     from pomdp_hier.improvement import regroup
 
-    by_id = trees.read_names(options.names, options.name_columns)
+    by_id = inputs.read_names(options.names, options.name_columns)
     read = inputs.read_inputs(options)
     found = regroup(
         read.features,
         read.tree,
-        node=None if options.node is None else trees.label_of(read.tree, options.node, "--node"),
+        node=None if options.node is None else inputs.label_of(read.tree, options.node, "--node"),
         level=options.level,
         max_children=options.max_children,
         label_cost=options.label_cost,

@@ -5,11 +5,14 @@ import math
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from pomdp_hier._io.formats import open_csv, text_of
+from pomdp_hier._io.workbooks import unpacked_table
 from pomdp_hier._text import brief, counted, listed
-from pomdp_hier.cli import console, files, tree_formats, trees
-from pomdp_hier.errors import DataWarning, FeatureError, HierarchyError, ParameterError, PomdpHierError
+from pomdp_hier.cli import console, trees
+from pomdp_hier.errors import DataWarning, FeatureError, HierarchyError, ParameterError, PomdpHierError, ReaderError
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
@@ -34,16 +37,18 @@ OF_SETTINGS = ("similarity", "delta", "nu", "tie", "policy")
 _SIMILARITIES = ("cosine", "inverse_sqeuclidean", "negative_euclidean", "precomputed")
 
 
-def add_input_options(parser: argparse.ArgumentParser) -> None:
-    """Add FEATURES and TREE, with their reading options."""
+def add_input_options(parser: argparse.ArgumentParser, **settings: bool) -> None:
+    """Add FEATURES and TREE, with their reading options, and those settings of the searcher, if any."""
     add = parser.add_argument
     what = (
         "one row per item: .npz (sparse or dense), .npy, delimited text with a header, .parquet, .xlsx (the first "
         "sheet, or file.xlsx#SHEET), or - for standard input"
     )
-    add("features", type=files.input_file, metavar="FEATURES", help=what)
+    add("features", type=console.input_file, metavar="FEATURES", help=what)
     add_tree(parser)
     add_reading_options(parser)
+    if settings:
+        add_setting_options(parser, **settings)
 
 
 def add_tree(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +57,7 @@ def add_tree(parser: argparse.ArgumentParser) -> None:
         "the hierarchy: JSON, Newick, a table of parents, edges or paths (also file.xlsx#SHEET), lines of paths, a "
         "linkage matrix, or -"
     )
-    parser.add_argument("tree", type=files.input_file, metavar="TREE", help=what)
+    parser.add_argument("tree", type=console.input_file, metavar="TREE", help=what)
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
@@ -122,7 +127,7 @@ def add_similarity(parser: argparse._ActionsContainer) -> None:
 
 def add_out(parser: argparse.ArgumentParser, what: str, *, metavar: str = "PATH", required: bool = False) -> None:
     """Add ``--out`` and ``--force``."""
-    parser.add_argument("-o", "--out", type=files.output_file, required=required, metavar=metavar, help=what)
+    parser.add_argument("-o", "--out", type=console.output_file, required=required, metavar=metavar, help=what)
     add_force(parser)
 
 
@@ -201,11 +206,11 @@ def refuse_unused(options: argparse.Namespace, names: Sequence[str], why: str) -
 
 
 def check_out(options: argparse.Namespace, **endings: Any) -> None:
-    """Raise for an ``--out`` that cannot be written, or ``--force`` without it; see `files.check_target`."""
+    """Raise for an ``--out`` that cannot be written, or ``--force`` without it; see `console.check_target`."""
     if options.out is None:
         refuse_unused(options, ("force",), "without --out")
     else:
-        files.check_target(options.out, options.force, **endings)
+        console.check_target(options.out, options.force, **endings)
 
 
 def number_or(word: str) -> Callable[[str], float | str]:
@@ -323,7 +328,7 @@ def _read(options: argparse.Namespace) -> Inputs:
         if n_rows != file.tree.n_items:
             raise FeatureError(
                 f"{options.features}: got {n_rows} rows; expected one per item of "
-                f"{tree_formats.source_name(options.tree)}, {file.tree.n_items}. Add a column of ids."
+                f"{trees.source_name(options.tree)}, {file.tree.n_items}. Add a column of ids."
             )
         if options.join == "auto" and table.ids is None and not file.ordered and not are_row_numbers(ids):
             warnings.warn(
@@ -343,3 +348,66 @@ def _read(options: argparse.Namespace) -> Inputs:
         return Inputs(table.matrix[rows][:, rows], file.tree, ids, "id", weights)
     checked = check_features(table.matrix, n_rows, name=table.source, ids=table.ids)
     return Inputs(checked[rows], file.tree, ids, "id", weights, columns)
+
+
+_ID_COLUMNS = ("id", "code", "item", "key", "sku", "uri", "concept", "node", "notation", "identifier")
+_NAME_COLUMNS = ("name", "title", "label", "preflabel", "description", "text")
+
+
+def read_names(path: str | None, columns: Sequence[str] | None = None) -> dict[str, str]:
+    """Return the names by id of a table; none without a path."""
+    if path is None:
+        if columns is not None:
+            raise ParameterError(
+                "--name-columns: got columns without --names; expected both. Leave it out, or add --names."
+            )
+        return {}
+    content = unpacked_table(trees.read_bytes(path, "a table of names"), path, ReaderError)
+    table = open_csv(text_of(content, path, ReaderError), ReaderError, name=path)
+    id_at, name_at = _name_columns(table.columns, path, columns)
+    return {row[id_at]: row[name_at] for _, row in table.rows}
+
+
+def _name_columns(header: Sequence[str], path: str, columns: Sequence[str] | None) -> tuple[int, int]:
+    """Return the positions of the columns of ids and names: the given ones, by their names, or the only two."""
+    if columns is not None:
+        if len(columns) != 2:
+            raise ParameterError(f"--name-columns: got {', '.join(columns)}; expected two columns, ID,NAME.")
+        for name in columns:
+            if header.count(name) != 1:
+                raise ReaderError(
+                    f"{path}: got {header.count(name)} columns {brief(name)} in {', '.join(header)}; expected one."
+                )
+        return header.index(columns[0]), header.index(columns[1])
+    from pomdp_hier.hierarchy.readers.tables import column_name
+
+    called = [column_name(cell) for cell in header]
+    found = [
+        next((called.index(name) for name in names if called.count(name) == 1), None)
+        for names in (_ID_COLUMNS, _NAME_COLUMNS)
+    ]
+    if None in found and len(header) == 2 and len(set(called)) == 2:
+        return 0, 1
+    if found[0] is None or found[1] is None:
+        raise ReaderError(
+            f"{path}: got the columns {', '.join(header)}; expected id and name. Name them with --name-columns ID,NAME."
+        )
+    return found[0], found[1]
+
+
+def label_of(tree: "Hierarchy", text: str, option: str) -> Hashable:
+    """Return the label of the node that a text names."""
+    from pomdp_hier.hierarchy.node_names import label_text
+
+    labels: Sequence[Hashable] = range(tree.n_nodes) if tree.labels is None else tree.labels
+    found = [label for label in labels if label is not None and text in (label_text(label), str(label))]
+    if not found and any(isinstance(label, tuple) for label in labels):
+        found = [label for label in labels if isinstance(label, tuple) and label and str(label[-1]) == text]
+    if len(found) > 1:
+        shown = listed([label_text(label) for label in found])
+        raise ParameterError(f"{option}: got {brief(text)}, which names {shown}; expected one. Give its whole path.")
+    if not found:
+        known = [label_text(label) for label in labels if label is not None]
+        near = listed(get_close_matches(text, known) or known[:3])
+        raise ParameterError(f"{option}: got {brief(text)}; expected the id of a node. Nearest are {near}.")
+    return found[0]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pomdp_hier._text import counted, shortened_path
-from pomdp_hier.cli import console, files, inputs, searches, trees
+from pomdp_hier.cli import console, inputs, searches, trees
 from pomdp_hier.cli.console import Command
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def _configure_inspect(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     inputs.add_tree(parser)
     features = "one row per item: .npz, .npy, delimited text, .parquet, or -"
-    add("features", type=files.input_file, metavar="FEATURES", nargs="?", help=features)
+    add("features", type=console.input_file, metavar="FEATURES", nargs="?", help=features)
     inputs.add_reading_options(parser)
     inputs.add_setting_options(parser, calibrated=True, weights=True)
     inputs.add_count(parser, "--shuffles", "shuffled trees to score as a baseline", 8)
@@ -33,7 +33,7 @@ def _configure_inspect(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_inspect(options: argparse.Namespace) -> int:
-    by_id = trees.read_names(options.names, options.name_columns)
+    by_id = inputs.read_names(options.names, options.name_columns)
     if options.features is None:
         from pomdp_hier.analysis.structure import check_structure
 
@@ -205,8 +205,7 @@ _SHUFFLES, _CANDIDATES = (8, 3), (12, 6)  # up to so many items, and above: each
 
 
 def _configure_report(parser: argparse.ArgumentParser) -> None:
-    inputs.add_input_options(parser)
-    inputs.add_setting_options(parser, calibrated=True, weights=True)
+    inputs.add_input_options(parser, calibrated=True, weights=True)
     add = parser.add_argument
     inputs.add_out(parser, "the file to write, .html", required=True, metavar="HTML")
     add("--title", metavar="TEXT", help="the heading (default: the names of the two files)")
@@ -216,13 +215,13 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
     inputs.add_count(parser, "--n-edits", "instead of moves, at most N edits with a joint gain")
     inputs.add_count(parser, "--max-rows", "maximum number of rows per table", 25)
     recorded = "show recorded searches: delta that fits them, and predicted beside observed choices"
-    add("--searches", type=files.input_file, metavar="FILE", help=f"{recorded} (see pomdp-hier searches)")
+    add("--searches", type=console.input_file, metavar="FILE", help=f"{recorded} (see pomdp-hier searches)")
     searches.add_reading_options(parser)
     inputs.add_quiet(parser)
 
 
 def _run_report(options: argparse.Namespace) -> int:
-    files.check_target(options.out, options.force, endings=(".html", ".htm"))
+    console.check_target(options.out, options.force, endings=(".html", ".htm"))
     if options.n_edits is not None:
         inputs.refuse_unused(options, ("n_moves",), "with --n-edits")
     if options.searches is None:
@@ -235,7 +234,7 @@ def _run_report(options: argparse.Namespace) -> int:
     from pomdp_hier.improvement import improve
     from pomdp_hier.report import write_report
 
-    by_id = trees.read_names(options.names, options.name_columns)
+    by_id = inputs.read_names(options.names, options.name_columns)
     found = inputs.read_inputs(options)
     X, tree = found.features, found.tree
     large = tree.n_items > _LARGE
@@ -318,7 +317,7 @@ _BUILT_IN = ("A", "B", "C", "D", "E", "dvd")
 
 def _configure_show(parser: argparse.ArgumentParser) -> None:
     what = "A to E (the paper's hierarchies), dvd (its first figure), a tree file, or - for standard input"
-    parser.add_argument("tree", type=files.input_file, metavar="TREE", help=what)
+    parser.add_argument("tree", type=console.input_file, metavar="TREE", help=what)
     trees.add_tree_options(parser)
     inputs.add_count(parser, "--max-lines", "show at most N clusters", 100)
     inputs.add_count(parser, "--max-items", "name at most N items per cluster", 7)
@@ -369,7 +368,7 @@ def _from_file(options: argparse.Namespace) -> "tuple[str, Hierarchy, Sequence[s
 
     tree = trees.read_tree(options)
     title = "Standard input" if options.tree == "-" else console.printable(options.tree)
-    return title, tree, NodeNames(tree, trees.read_names(options.names, options.name_columns), last_part=True)
+    return title, tree, NodeNames(tree, inputs.read_names(options.names, options.name_columns), last_part=True)
 
 
 SHOW = Command(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._io.formats import decoding
 from pomdp_hier._text import brief, counted
-from pomdp_hier.cli import console, files, inputs, trees
+from pomdp_hier.cli import console, inputs, trees
 from pomdp_hier.cli.console import Command, ExitCode
 from pomdp_hier.errors import Argument, CertificateError, ParameterError
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def _configure_check(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     model = "a .pomdp file; its array updates are compared with Bayes' rule"
-    add("problem", type=files.input_file, metavar="FILE", nargs="?", help=model)
+    add("problem", type=console.input_file, metavar="FILE", nargs="?", help=model)
     what = "the search in a hierarchy: the closed-form belief of each item is compared with Bayes' rule"
-    add("--hierarchy", nargs=2, type=files.input_file, metavar=("FEATURES", "TREE"), help=what)
+    add("--hierarchy", nargs=2, type=console.input_file, metavar=("FEATURES", "TREE"), help=what)
     inputs.add_reading_options(parser)
     inputs.add_setting_options(parser, ties=False)
     add("--check-items", type=int, default=20, metavar="N", help="check N items at equal distances (default: 20)")
@@ -144,16 +144,16 @@ CHECK = Command(
 
 def _configure_solve(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("problem", type=files.input_file, metavar="MODEL", help="a .pomdp file")
+    add("problem", type=console.input_file, metavar="MODEL", help="a .pomdp file")
     add("--precision", type=float, default=1e-2, metavar="X", help="stop at this gap of the bounds (default: 0.01)")
     seconds = f"stop after this number of CPU seconds (default: no limit); {console.SIGNALS_HELP}"
     add("--time-limit", type=inputs.amount, metavar="SECONDS", help=seconds)
     add("--memory-limit", type=inputs.amount, metavar="MB", help="stop at this number of megabytes (default: no limit)")
     add("--horizon", type=int, metavar="N", help="the number of actions (default: infinite)")
     proof = "write the proof of the bounds as JSON, for pomdp-hier verify"
-    add("--certificate", type=files.output_file, metavar="FILE", help=proof)
+    add("--certificate", type=console.output_file, metavar="FILE", help=proof)
     policy = "write the policy: .alpha, .pg, .dot, or .policy for SARSOP's XML"
-    add("--policy-out", type=files.output_file, metavar="FILE", help=policy)
+    add("--policy-out", type=console.output_file, metavar="FILE", help=policy)
     inputs.add_force(parser)
     inputs.add_quiet(parser)
     inputs.add_json(parser, "bounds and their history")
@@ -165,7 +165,7 @@ def _run_solve(options: argparse.Namespace) -> int:
         ("--policy-out", options.policy_out, (".alpha", ".pg", ".dot", ".policy")),
     ):
         if path is not None:
-            files.check_target(path, options.force, endings=endings, option=option)
+            console.check_target(path, options.force, endings=endings, option=option)
     from pomdp_hier._io.writing import write_file
     from pomdp_hier.planning import solve
     from pomdp_hier.pomdp.pomdp_file import read_pomdp
@@ -249,8 +249,8 @@ def _configure_verify(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     proof = "the JSON file that pomdp-hier solve --certificate wrote"
     start = 'the belief to start from, as {"STATE": 0.5, ...} (default: the initial belief)'
-    add("certificate", type=files.input_file, metavar="CERTIFICATE", help=proof)
-    add("problem", type=files.input_file, metavar="MODEL", help="the .pomdp file of the problem")
+    add("certificate", type=console.input_file, metavar="CERTIFICATE", help=proof)
+    add("problem", type=console.input_file, metavar="MODEL", help="the .pomdp file of the problem")
     add("--belief", metavar="JSON", help=start)
     inputs.add_json(parser, "the bounds", ", with fractions")
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pomdp_hier.cli import console, files, inputs
+from pomdp_hier.cli import console, inputs
 from pomdp_hier.cli.console import Command, ExitCode
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _configure_teach(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_teach(options: argparse.Namespace) -> int:
-    files.check_target(options.out, options.force, endings=(".html", ".htm"))
+    console.check_target(options.out, options.force, endings=(".html", ".htm"))
     from pomdp_hier.report import write_teaching_page
 
     page = write_teaching_page(options.out, replace=options.force, **{name: getattr(options, name) for name in _START})

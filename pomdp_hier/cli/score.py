@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._text import brief
-from pomdp_hier.cli import console, files, inputs, trees
+from pomdp_hier.cli import console, inputs, trees
 from pomdp_hier.cli.console import Command
 from pomdp_hier.errors import ParameterError
 
@@ -30,8 +30,7 @@ _CHEAP, _SHUFFLES = 5_000, 8
 
 
 def _configure_score(parser: argparse.ArgumentParser) -> None:
-    inputs.add_input_options(parser)
-    inputs.add_setting_options(parser, calibrated=True, weights=True)
+    inputs.add_input_options(parser, calibrated=True, weights=True)
     add = parser.add_argument
     add("--engine", choices=("auto", "numpy", "numba"), default="auto", help="the engine of the score (default: auto)")
     add("--sample-size", metavar="N", help="score a sample: a number of items, or a fraction such as 0.1")
@@ -61,10 +60,10 @@ def _run_score(options: argparse.Namespace) -> int:
     said = _distributed(options) if options.dask is not None else _evaluated(options)
     from pomdp_hier.hierarchy.node_names import label_text
 
-    by_id = trees.read_names(options.names, options.name_columns)
+    by_id = inputs.read_names(options.names, options.name_columns)
     names = [by_id.get(str(name), label_text(name)) for name in said.ids]
     if options.out is not None:
-        files.write_table(options.out, _item_table(said, names if by_id else None), options.force)
+        console.write_table(options.out, _item_table(said, names if by_id else None), options.force)
     if options.out != "-":
         for line in _lines(said, names, options):
             print(line)

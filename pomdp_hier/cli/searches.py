@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._text import brief
-from pomdp_hier.cli import console, files, inputs, tree_formats, trees
+from pomdp_hier.cli import console, inputs, trees
 from pomdp_hier.cli.console import Command
 from pomdp_hier.errors import ParameterError
 
@@ -33,7 +33,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     what = "where a search starts: at the root, or at its first node, which was given and not chosen (default: root)"
     add("--start", choices=("root", "first"), default="root", help=what)
     what = "a table of what clicks can lead to, with columns from and to"
-    add("--links", type=files.input_file, metavar="FILE", help=what)
+    add("--links", type=console.input_file, metavar="FILE", help=what)
     what = "searches for items that the tree lacks: stop, or leave out and count (default: error)"
     add("--unknown-items", choices=("error", "drop"), default="error", help=what)
 
@@ -42,10 +42,10 @@ def read_recorded(options: argparse.Namespace, path: str, tree: "Hierarchy") -> 
     """Return the searches in a file, joined to the tree."""
     from pomdp_hier.searches import read_searches
 
-    links = None if options.links is None else tree_formats.read_bytes(options.links, "a table of links")
-    with tree_formats.named(tree_formats.source_name(path)):
+    links = None if options.links is None else trees.read_bytes(options.links, "a table of links")
+    with trees.named(trees.source_name(path)):
         return read_searches(
-            tree_formats.read_bytes(path, "a table of searches"),
+            trees.read_bytes(path, "a table of searches"),
             tree,
             columns=dict(options.columns or {}),
             sep=options.click_sep,
@@ -76,7 +76,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "recorded searches: a table with one click per row (searcher, item, step, node), or one path per row (item, "
         "path), or -"
     )
-    parser.add_argument("searches", type=files.input_file, metavar="SEARCHES", help=what)
+    parser.add_argument("searches", type=console.input_file, metavar="SEARCHES", help=what)
     add_reading_options(parser)
     inputs.add_similarity(parser)
     add = parser.add_argument
@@ -104,7 +104,7 @@ def _run(options: argparse.Namespace) -> int:
     from pomdp_hier.searches import fit_delta, predicted_and_observed
     from pomdp_hier.searches.comparison import COLUMNS
 
-    by_id = trees.read_names(options.names, options.name_columns)
+    by_id = inputs.read_names(options.names, options.name_columns)
     found = inputs.read_inputs(options)
     settings = {"similarity": options.similarity, "prior": options.prior, "random_state": options.seed}
     with console.steps("searches", 3) as step:
@@ -118,7 +118,7 @@ def _run(options: argparse.Namespace) -> int:
     by: By = options.by or "node"
     rows = shown.to_rows(by, names=by_id)
     if options.out is not None:
-        files.write_table(options.out, {n: [row[n] for row in rows] for n in COLUMNS[by]}, options.force)
+        console.write_table(options.out, {n: [row[n] for row in rows] for n in COLUMNS[by]}, options.force)
     if options.out == "-":
         return 0
     kinds: tuple[By, ...] = ("child", "item") if options.by is None else (by,)

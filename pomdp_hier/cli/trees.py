@@ -1,33 +1,160 @@
-"""Trees on the command line: their options, reading by format, names of nodes, and writing back."""
+"""Trees on the command line: recognition of the format of a file, their options, reading, and writing back."""
 
 import argparse
 import codecs
 import io
-from collections.abc import Callable, Hashable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pomdp_hier._io.formats import file_ending, open_csv, text_of
+from pomdp_hier._io.formats import check_kind, decoding, file_ending, kind_of, open_csv, text_of, without_sheet
 from pomdp_hier._io.workbooks import is_workbook, unpacked_table
 from pomdp_hier._io.writing import write_file
-from pomdp_hier._text import brief
-from pomdp_hier.cli.files import input_file
-from pomdp_hier.cli.tree_formats import (
-    JSON_FORMS,
-    TABLE_ENDINGS,
-    named,
-    parquet_columns,
-    read_bytes,
-    recognised,
-    source_name,
-    starts_with,
-    tree_bytes,
-)
-from pomdp_hier.errors import ParameterError, ReaderError
+from pomdp_hier.cli.console import input_file
+from pomdp_hier.errors import FeatureError, HierarchyError, ParameterError, ReaderError, Setting
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
+
+
+JSON_FORMS = ("json", "children", "nested", "edges", "linkage")
+_NEWICK_ENDINGS = frozenset({".nwk", ".newick", ".tree", ".tre", ".nh"})
+TABLE_ENDINGS = frozenset({".csv", ".tsv", ".xlsx", ".xlsm"})
+
+
+def source_name(path: str) -> str:
+    """Return what error texts call a file."""
+    return "standard input" if path == "-" else path
+
+
+def read_bytes(path: str, expected: str) -> bytes:
+    if path == "-":
+        if sys.stdin is None:
+            raise ReaderError("standard input: got a closed stream; expected a tree. Give a path.")
+        return sys.stdin.buffer.read()
+    try:
+        return Path(without_sheet(path)[0]).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ReaderError(f"{path}: got a path that cannot be read ({reason}); expected {expected}.") from error
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Put the file's name before the message of an error in its tree."""
+    try:
+        yield
+    except HierarchyError as error:
+        raise type(error)(f"{name}: ", *error.parts) from error
+    except FeatureError as error:  # of an array, whose reader names the file
+        parts = (Setting("tree_key") if part == Setting("key") else part for part in error.parts)
+        raise ReaderError(*parts) from error
+
+
+def tree_bytes(options: argparse.Namespace) -> bytes:
+    """Return the content of the tree's file, decompressed from gzip; a sheet of a workbook as CSV."""
+    known: dict[str, bytes] = vars(options).setdefault("tree_contents", {})  # read once, so that warnings come once
+    if options.tree not in known:
+        content = read_bytes(options.tree, "the path of a tree file")
+        known[options.tree] = unpacked_table(content, source_name(options.tree), ReaderError)
+    return known[options.tree]
+
+
+def recognised(content: bytes, options: argparse.Namespace) -> tuple[str, str]:
+    """Return the file type and the format of the tree's file."""
+    name, kind = source_name(options.tree), kind_of(content)
+    check_kind(kind, name, ReaderError, ("text", "npy", "npz", "parquet"))
+    if options.tree_format != "auto":
+        return kind.name, options.tree_format
+    with named(name):
+        return kind.name, _guessed(content, kind.name, options)
+
+
+def _guessed(content: bytes, kind: str, options: argparse.Namespace) -> str:
+    """Return the likely format; its reader raises an error if it is another one."""
+    ending = file_ending(options.tree)
+    if kind in ("npy", "npz"):
+        return "linkage"
+    if ending in _NEWICK_ENDINGS:
+        return "newick"
+    if ending == ".json":
+        return "json"
+    if kind == "parquet" or ending in TABLE_ENDINGS:
+        return _table_form(content, kind, options)
+    if starts_with(content, b"(") or (starts_with(content, b"[") and content.rstrip().endswith(b";")):
+        return "newick"
+    return "json" if starts_with(content, b"[", b"{") else _table_form(content, kind, options)
+
+
+def starts_with(content: bytes, *marks: bytes) -> bool:
+    return content.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(marks)
+
+
+def _table_form(content: bytes, kind: str, options: argparse.Namespace) -> str:
+    """Return whether the header is that of edges, parents or BERTopic topics; other tables are paths."""
+    from pomdp_hier.hierarchy.readers import tables
+    from pomdp_hier.hierarchy.readers.tables import Table
+
+    rows = _rows(content, kind, options)
+    head = Table(list(next(rows, [])), [])
+    if "child_left_id" in head.names:
+        return "bertopic"
+    if set(tables.TRIPLE) <= set(head.names):
+        return "edges"
+    given = [options.parent_column] if options.parent_column in head.columns else []
+    parent_at = head.columns.index(given[0]) if given else head.column(None, tables.PARENTS)
+    child_at = head.column(None, (*tables.CHILDREN, *tables.TARGETS))
+    if parent_at is not None and child_at is not None:  # one row a node, whose root has no parent, or one row an edge
+        return "parents" if _has_root(rows, child_at, parent_at) else "edges"
+    is_edges = child_at is not None and head.column(None, tables.SOURCES) is not None
+    is_edges |= "narrower" in head.names and head.column(None, tables.NODES) is not None
+    return "edges" if is_edges else "paths" if parent_at is None else "parents"
+
+
+def _has_root(rows: Iterator[Sequence[str]], id_at: int, parent_at: int) -> bool:
+    """Return whether a row has no parent: a blank, or a mark such as 0, unless several rows have it."""
+    from pomdp_hier.hierarchy.readers.tables import Table, marks_of_no_parent
+
+    table = Table([], list(rows))
+    marks = marks_of_no_parent(table, id_at, parent_at)
+    above = [row[parent_at].strip() for row in table.rows]
+    return any(
+        not name or (marks.get(name, name) is None and (name not in ("0", "0.0") or above.count(name) == 1))
+        for name in above
+    )
+
+
+def _rows(content: bytes, kind: str, options: argparse.Namespace) -> Iterator[Sequence[str]]:
+    """Yield the rows of a table up to its first error, which the reader reports."""
+    from pomdp_hier.hierarchy.readers.tables import comment_mark
+
+    if kind == "parquet":
+        columns = parquet_columns(content, options)
+        yield list(columns)
+        cells = ([("" if cell is None else str(cell)) for cell in column] for column in columns.values())
+        yield from zip(*cells, strict=True)
+        return
+    try:
+        text = content.decode("utf-8-sig", "replace")
+        table = open_csv(text, ReaderError, comment=comment_mark(text), delimiter=options.delimiter)
+        if not options.header:
+            yield [str(at) for at in range(1, len(table.columns) + 1)]
+        yield table.columns
+        yield from (row for _, row in table.rows)
+    except ReaderError:
+        return
+
+
+def parquet_columns(content: bytes, options: argparse.Namespace) -> dict[str, list[Any]]:
+    from pomdp_hier._io.formats import memory_available
+    from pomdp_hier.features.readers import open_table
+
+    table = open_table(io.BytesIO(content), source_name(options.tree), None, memory_available())
+    with decoding(source_name(options.tree), ReaderError, "a whole Parquet file"):
+        return {name: column.to_pylist() for name, column in zip(table.column_names, table.columns, strict=True)}
 
 
 _SHARED = {"singletons": "singletons", "on_multiple_parents": "on_multiple_parents", "items_at_inner": "internal_items"}
@@ -50,9 +177,6 @@ _FORMATS = {
     "bertopic": {"singletons": "singletons"},
 }
 OF_TREES = ("tree_key", *dict.fromkeys(option for options in _FORMATS.values() for option in options.values()))
-
-_ID_COLUMNS = ("id", "code", "item", "key", "sku", "uri", "concept", "node", "notation", "identifier")
-_NAME_COLUMNS = ("name", "title", "label", "preflabel", "description", "text")
 
 
 def add_tree_options(parser: argparse.ArgumentParser) -> None:
@@ -145,47 +269,6 @@ def _read_as(content: bytes, kind: str, form: str, options: argparse.Namespace, 
         return _from_json(content, options, form, n_rows)
     source = parquet_columns(content, options) if kind == "parquet" else content
     return _from_text(source, options, form, n_rows)
-
-
-def read_names(path: str | None, columns: Sequence[str] | None = None) -> dict[str, str]:
-    """Return the names by id of a table; none without a path."""
-    if path is None:
-        if columns is not None:
-            raise ParameterError(
-                "--name-columns: got columns without --names; expected both. Leave it out, or add --names."
-            )
-        return {}
-    content = unpacked_table(read_bytes(path, "a table of names"), path, ReaderError)
-    table = open_csv(text_of(content, path, ReaderError), ReaderError, name=path)
-    id_at, name_at = _name_columns(table.columns, path, columns)
-    return {row[id_at]: row[name_at] for _, row in table.rows}
-
-
-def _name_columns(header: Sequence[str], path: str, columns: Sequence[str] | None) -> tuple[int, int]:
-    """Return the positions of the columns of ids and names: the given ones, by their names, or the only two."""
-    if columns is not None:
-        if len(columns) != 2:
-            raise ParameterError(f"--name-columns: got {', '.join(columns)}; expected two columns, ID,NAME.")
-        for name in columns:
-            if header.count(name) != 1:
-                raise ReaderError(
-                    f"{path}: got {header.count(name)} columns {brief(name)} in {', '.join(header)}; expected one."
-                )
-        return header.index(columns[0]), header.index(columns[1])
-    from pomdp_hier.hierarchy.readers.tables import column_name
-
-    called = [column_name(cell) for cell in header]
-    found = [
-        next((called.index(name) for name in names if called.count(name) == 1), None)
-        for names in (_ID_COLUMNS, _NAME_COLUMNS)
-    ]
-    if None in found and len(header) == 2 and len(set(called)) == 2:
-        return 0, 1
-    if found[0] is None or found[1] is None:
-        raise ReaderError(
-            f"{path}: got the columns {', '.join(header)}; expected id and name. Name them with --name-columns ID,NAME."
-        )
-    return found[0], found[1]
 
 
 def written_endings(options: argparse.Namespace) -> tuple[str, ...]:
@@ -358,22 +441,3 @@ def _with_known_items(read: "Callable[..., Hierarchy]", n_rows: int | None) -> "
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         return tree
     return read(n_items=n_rows)
-
-
-def label_of(tree: "Hierarchy", text: str, option: str) -> Hashable:
-    """Return the label of the node that a text names."""
-    from pomdp_hier._text import listed
-    from pomdp_hier.hierarchy.node_names import label_text
-
-    labels: Sequence[Hashable] = range(tree.n_nodes) if tree.labels is None else tree.labels
-    found = [label for label in labels if label is not None and text in (label_text(label), str(label))]
-    if not found and any(isinstance(label, tuple) for label in labels):
-        found = [label for label in labels if isinstance(label, tuple) and label and str(label[-1]) == text]
-    if len(found) > 1:
-        shown = listed([label_text(label) for label in found])
-        raise ParameterError(f"{option}: got {brief(text)}, which names {shown}; expected one. Give its whole path.")
-    if not found:
-        known = [label_text(label) for label in labels if label is not None]
-        near = listed(get_close_matches(text, known) or known[:3])
-        raise ParameterError(f"{option}: got {brief(text)}; expected the id of a node. Nearest are {near}.")
-    return found[0]

@@ -11,7 +11,7 @@ import pytest
 from pomdp_hier import Hierarchy
 from pomdp_hier._io.workbooks import workbook_text
 from pomdp_hier.cli import main
-from pomdp_hier.cli.files import write_table
+from pomdp_hier.cli.console import write_table
 from pomdp_hier.errors import FileFormatError, ParameterError
 from pomdp_hier.improvement import apply_decisions, read_decisions
 from pomdp_hier.improvement.decisions import Decision, kept_nodes

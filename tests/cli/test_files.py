@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from pomdp_hier.cli import build_parser, files, main
+from pomdp_hier.cli import build_parser, console, main
 
 on_posix = pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
 NAMED_BY = {
@@ -35,8 +35,8 @@ def commands():
 PAIRS = [
     pytest.param(name, output, other, id=f"{name}-{output.dest}-{other.dest}")
     for name, command in commands().items()
-    for output, other in product(files.file_arguments(command), repeat=2)
-    if output.type is files.output_file and output is not other
+    for output, other in product(console.file_arguments(command), repeat=2)
+    if output.type is console.output_file and output is not other
 ]
 
 
@@ -61,7 +61,7 @@ def by_hard_link(path):
 def line(command, folder, given):
     """The words of a command line whose arguments that name files are these, or files that are there."""
     words = []
-    for action in files.file_arguments(commands()[command]):
+    for action in console.file_arguments(commands()[command]):
         if action.dest in given or action.required or (not action.option_strings and action.nargs != "?"):
             value = str(given.get(action.dest, folder / f"{action.dest}.html"))
             words += [*action.option_strings[-1:], value]
@@ -87,25 +87,25 @@ def test_one_file_by_two_paths(tmp_path, way):
     (tmp_path / "sub").mkdir()
     (tmp_path / "file").touch()
     (tmp_path / "other").touch()
-    assert files.same_file(str(tmp_path / "file"), str(way(tmp_path / "file")))
-    assert not files.same_file(str(tmp_path / "other"), str(tmp_path / "file"))
+    assert console.same_file(str(tmp_path / "file"), str(way(tmp_path / "file")))
+    assert not console.same_file(str(tmp_path / "other"), str(tmp_path / "file"))
 
 
 def test_two_new_files_are_one_by_any_path_to_their_folder(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path)
-    assert files.same_file(str(tmp_path / "new"), str(tmp_path / "link" / "new"))
-    assert not files.same_file(str(tmp_path / "new"), str(tmp_path / "link" / "other"))
+    assert console.same_file(str(tmp_path / "new"), str(tmp_path / "link" / "new"))
+    assert not console.same_file(str(tmp_path / "new"), str(tmp_path / "link" / "other"))
     (tmp_path / "dangling").symlink_to(tmp_path / "new")
-    assert files.same_file(str(tmp_path / "new"), str(tmp_path / "dangling"))
+    assert console.same_file(str(tmp_path / "new"), str(tmp_path / "dangling"))
 
 
 def test_names_in_another_case_are_one_file_where_the_file_system_says_so(tmp_path, monkeypatch):
     new, shouted = str(tmp_path / "tree.csv"), str(tmp_path / "TREE.csv")
     (tmp_path / "probe").touch()
-    assert files.same_file(new, shouted) == (tmp_path / "PROBE").exists()
-    monkeypatch.setattr(files, "_ignores_case", lambda folder: True)
-    assert files.same_file(new, shouted)
-    assert not files.same_file(new, str(tmp_path / "TREES.csv"))
+    assert console.same_file(new, shouted) == (tmp_path / "PROBE").exists()
+    monkeypatch.setattr(console, "_ignores_case", lambda folder: True)
+    assert console.same_file(new, shouted)
+    assert not console.same_file(new, str(tmp_path / "TREES.csv"))
     assert [path.name for path in tmp_path.iterdir()] == ["probe"]
 
 
@@ -121,11 +121,11 @@ def test_a_file_that_takes_standard_output_is_no_output(tmp_path, capsys, monkey
 
 
 def test_the_null_device_takes_any_number_of_outputs():
-    assert not files.same_file(os.devnull, os.devnull)
+    assert not console.same_file(os.devnull, os.devnull)
 
 
 @pytest.mark.parametrize("command", commands())
 def test_every_argument_that_names_a_file_is_marked(command):
     for action in commands()[command]._actions:
         metavar = tuple(action.metavar) if isinstance(action.metavar, tuple) else action.metavar
-        assert (metavar in NAMED_BY) == (action.type in (files.input_file, files.output_file)), action.dest
+        assert (metavar in NAMED_BY) == (action.type in (console.input_file, console.output_file)), action.dest

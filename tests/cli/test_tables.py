@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pomdp_hier.cli.files import check_target, csv_text, write_table
+from pomdp_hier.cli.console import check_target, csv_text, write_table
 from pomdp_hier.errors import ParameterError, PomdpHierError
 
 COLUMNS = {"name": ["=1+1", "a,b", "Dye Kit"], "value": [-0.1, 1 / 3, 2.0]}
