@@ -58,11 +58,6 @@ class Appraisal:
         search_length: The expected search length per item, without label cost.
         likely_delta: The maximum-likelihood temperature for the places of the items (`calibrate_delta`), to compare
             with the temperature used. It is NaN for samples, or if the likelihood has no maximum.
-
-    Example:
-        >>> found = appraise([[1, 0], [1, 0], [0, 1], [0, 1]], Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4))
-        >>> isinstance(found, Appraisal), found.first_branch_accuracy
-        (True, 1.0)
     """
 
     score: float

@@ -147,12 +147,6 @@ class Diagnosis:
         pair_weights: The same by their weights ``[P]``.
         pair_expected_errors: The expected number of searchers who enter the rival by mistake ``[P]``.
         pair_cost: The loss by that, summed over the items ``[P]``.
-
-    Example:
-        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> found = diagnose([[2, 0], [1, 0], [0, 1], [0, 2]], tree)
-        >>> bool(found.lost.any()), found.first_branch_accuracy
-        (False, 1.0)
     """
 
     hierarchy: Hierarchy

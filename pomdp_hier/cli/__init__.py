@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pomdp_hier._imports import from_extra
-from pomdp_hier.cli import compare, console, improve, inputs, inspect, models, reproduce, score, searches
+from pomdp_hier.cli import compare, console, improve, inputs, inspect, models, score, searches
 from pomdp_hier.cli.console import Command, ExitCode
 from pomdp_hier.errors import ParameterError, PomdpHierError, PomdpHierWarning
 
@@ -47,8 +47,8 @@ COMPLETION = Command(
 )
 
 _COMMANDS = (
-    reproduce.REPRODUCE,
-    reproduce.TEACH,
+    models.REPRODUCE,
+    models.TEACH,
     score.SCORE,
     inspect.REPORT,
     searches.SEARCHES,

@@ -176,13 +176,6 @@ class HQSResult(ItemScores):
         sample: The sample of items; None if all were scored, n = N.
         sample_weight: The weight of each scored item in the mean ``[n]``; None for equal ones.
 
-    Example:
-        >>> from pomdp_hier import Hierarchy, evaluate
-        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> result = evaluate([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
-        >>> result.stop_nodes, result.values.round(3)
-        (array([4, 4, 5, 5]), array([0.622, 0.622, 0.622, 0.622]))
-
     References:
         Huang, Piao, Moreno and Hurley, the hierarchy quality for search.
     """

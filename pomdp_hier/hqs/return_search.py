@@ -37,10 +37,6 @@ class ReturnState(State):
         target: The leaf cluster with the item.
         node: The searcher's node; None once the item is found.
         exhausted: The topmost nodes without an item that was not looked at.
-
-    Example:
-        >>> print(ReturnState(4, 6, frozenset({5})), ReturnState(4, None))
-        <6, target 4, exhausted 5> <found>
     """
 
     target: int
@@ -72,12 +68,7 @@ class Position(Observation):
 
 @dataclass(frozen=True)
 class Step(Action):
-    """Action ``"go"`` to a random child, ``"look"`` at the items of a leaf cluster, ``"up"``, or ``"enter"`` a child.
-
-    Example:
-        >>> print(Step("go"), Step("enter", 5))
-        go enter 5
-    """
+    """Action ``"go"`` to a random child, ``"look"`` at the items of a leaf cluster, ``"up"``, or ``"enter"`` a child."""
 
     verb: str
     child: int | None = None

@@ -72,11 +72,6 @@ class Sample:
         shares: With weights: the share of each sampled item in the sum of the weights ``[n]``.
         groups: With weights: the number and the share of the items that each sampled item stands for ``[2, n]``.
         n_weightless: The number of items of weight 0, which are never sampled.
-
-    Example:
-        >>> sample = Sample(np.array([0, 2]), np.array([0, 0]), np.array([4]), "simple")
-        >>> round(sample.standard_error(np.array([0.0, 1.0])) ** 2, 9)  # (1 - 2/4) * 0.5 / 2
-        0.125
     """
 
     items: Ints

@@ -55,12 +55,6 @@ class SearchLengthResult(ItemScores):
         config: The settings.
         sample: The sample of items; None if all were scored, n = N.
         sample_weight: The weight of each scored item in the mean ``[n]``; None for equal ones.
-
-    Example:
-        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> found = expected_search_length([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
-        >>> found.lengths.round(4), found.list_length
-        (array([1.5002, 1.5005, 1.5002, 1.5005]), 2.5)
     """
 
     values: Floats

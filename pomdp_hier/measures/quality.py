@@ -218,11 +218,6 @@ class ClassFit(PrecisionRecall):
 
     Attributes:
         best: The best cluster of each class (a path), with its F.
-
-    Example:
-        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> class_f_score(tree, ["cat", "cat", "dog", "dog"]).best[("dog",)]
-        (5, 1.0)
     """
 
     best: dict[tuple[Hashable, ...], tuple[int, float]] = field(repr=False)

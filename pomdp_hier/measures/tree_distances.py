@@ -243,10 +243,6 @@ class TripletDistance(float):
         low: Lower end of the 95 % interval; the distance itself if it is exact.
         high: Upper end.
         n_samples: The number of sampled triplets; 0 if all were counted.
-
-    Example:
-        >>> TripletDistance(0.5, 0.4, 0.6, 100), TripletDistance(0.5, 0.5, 0.5, 0) == 0.5
-        (TripletDistance(0.5, low=0.4, high=0.6, n_samples=100), True)
     """
 
     __slots__ = ("high", "low", "n_samples")

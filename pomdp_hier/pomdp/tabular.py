@@ -53,12 +53,6 @@ class TabularPOMDP:
         legal: ``[A, S]``, bool: the action is legal in the state (all of them where legality is by observation).
         legal_after: ``[O + 1, A]``, bool, where legality is by the last observation (the last row: before any).
         tolerance: The largest distance from 1 of the sum of a belief, as in the problem.
-
-    Example:
-        >>> from pomdp_hier import POMDP
-        >>> tiny = POMDP.from_arrays(T=[[[0.5, 0.5], [0, 1]]], Z=[[[1, 0], [0, 1]]], R=[[1, 0]]).compiled
-        >>> tiny.predict(tiny.initial, 0)
-        array([0.25, 0.75])
     """
 
     states: tuple[Any, ...]

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arguments import Floats, check_integer, unexpected
-from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief, counted
 from pomdp_hier.analysis.comparison import APART, MEASURES, Comparison
 from pomdp_hier.analysis.diagnosis import Counts, Diagnosis, require_diagnosis
@@ -16,8 +15,8 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.membership import item_sums
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures.tree_distances import untangle
-from pomdp_hier.report.elements import Html, asset, element, filled, joined
-from pomdp_hier.report.page import icicle_part, settings_lines
+from pomdp_hier.report.elements import Html, element, filled, joined
+from pomdp_hier.report.page import icicle_part, settings_lines, write_page
 from pomdp_hier.report.page_data import Column, NodeCells, card, icicle_payload, node_names, number, percent, table
 from pomdp_hier.report.tanglegram import Moved, moved, tanglegram
 
@@ -64,18 +63,9 @@ def write_comparison(
     shown = comparison.ranking if ranked else tuple(comparison.results)
     pages = _two_trees if ranked else _versions
     first = next(iter(comparison.results.values()))
-    text = filled(
-        "page.html",
-        title=title,
-        style=asset("page.css"),
-        script=asset("icicle.js"),
-        size=f"{_in_a_row(shown)}, over {counted(len(first.values), 'item')}",
-        content=pages(comparison, diagnoses, names, limit),
-        settings=joined(settings_lines(first.config), Html("\n")),
-    )
-    if path is not None:
-        write_file(path, text, replace=replace)
-    return text
+    size = f"{_in_a_row(shown)}, over {counted(len(first.values), 'item')}"
+    content = pages(comparison, diagnoses, names, limit)
+    return write_page(path, replace, title, size, content, settings_lines(first.config))
 
 
 def _in_a_row(names: Sequence[str]) -> str:

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arguments import check_integer, check_kind
-from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import counted
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.search_length import shown_length
 from pomdp_hier.improvement.regroup import Group, Regrouping, TornNode
 from pomdp_hier.measures.tree_distances import untangle
-from pomdp_hier.report.elements import Html, asset, element, filled, joined
-from pomdp_hier.report.page import settings_lines
+from pomdp_hier.report.elements import Html, element, filled, joined
+from pomdp_hier.report.page import settings_lines, write_page
 from pomdp_hier.report.page_data import Column, NodeCells, card, number, percent, table
 from pomdp_hier.report.tanglegram import tanglegram
 
@@ -61,26 +60,17 @@ def write_regrouping(
     given = regrouping.hierarchy
     sides = _Sides(regrouping, names)
     sizes = counted(given.n_items, "item"), counted(len(sides.old), "heading")
-    text = filled(
-        "page.html",
-        title=title,
-        style=asset("page.css"),
-        script=asset("icicle.js"),
-        size=f"{sizes[0]} under {sizes[1]}; {regrouping.method}",
-        content=filled(
-            "regroup.html",
-            cards=_cards(regrouping),
-            sentences=element("ul", *(element("li", line) for line in _sentences(regrouping)), class_="reading"),
-            before=sides.before(limit),
-            after=sides.after(limit),
-            tanglegram=sides.drawn(),
-            tried=_tried(regrouping, limit),
-        ),
-        settings=joined(settings_lines(regrouping.before.config), Html("\n")),
+    content = filled(
+        "regroup.html",
+        cards=_cards(regrouping),
+        sentences=element("ul", *(element("li", line) for line in _sentences(regrouping)), class_="reading"),
+        before=sides.before(limit),
+        after=sides.after(limit),
+        tanglegram=sides.drawn(),
+        tried=_tried(regrouping, limit),
     )
-    if path is not None:
-        write_file(path, text, replace=replace)
-    return text
+    size = f"{sizes[0]} under {sizes[1]}; {regrouping.method}"
+    return write_page(path, replace, title, size, content, settings_lines(regrouping.before.config))
 
 
 def _cards(found: Regrouping) -> Html:

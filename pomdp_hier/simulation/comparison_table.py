@@ -104,11 +104,6 @@ class PolicyComparison:
         optimum: A lower and an upper bound on the optimal value, if a solution was given.
         failed: The error of each policy that has no row.
         record: The settings and versions of the comparison.
-
-    Example:
-        >>> table = compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]})
-        >>> table.baseline, table.n, table["a"].value
-        ('a', 3, 2.0)
     """
 
     rows: tuple[ComparisonRow, ...]

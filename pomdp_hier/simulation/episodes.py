@@ -40,14 +40,6 @@ class Step:
         observation: The agent's observation after it.
         reward: The reward of the step.
         decision: The agent's decision.
-
-    Example:
-        >>> from pomdp_hier.planning import RTBSS
-        >>> from pomdp_hier.problems import tiger
-        >>> from pomdp_hier.simulation import simulate
-        >>> run = simulate(RTBSS(depth=1), tiger(), n_episodes=1, horizon=1, seed=0, keep_episodes=1).episodes[0]
-        >>> run.steps[0].action, run.steps[0].reward
-        ('listen', -1)
     """
 
     state: Any

@@ -91,12 +91,6 @@ class PolicyValue:
         seconds_per_decision: The mean time of one decision.
         visits: Every belief with a decision, by step, if requested.
         error: The truncation error of the value.
-
-    Example:
-        >>> from pomdp_hier.planning import RTBSS
-        >>> from pomdp_hier.problems import tiger
-        >>> policy_value(RTBSS(depth=1), tiger(), horizon=2).value
-        -1.95
     """
 
     value: Number

@@ -62,13 +62,6 @@ class SimulationResult:
         missed: The extension of the t interval at either end for rare returns; 0 unless ``half_width`` is given.
             Without it, the interval ignores events that n episodes may lack, of probability 3.7 / n at 95 %.
         error: The truncation error of a return.
-
-    Example:
-        >>> from pomdp_hier.planning import RTBSS
-        >>> from pomdp_hier.problems import tiger
-        >>> result = simulate(RTBSS(depth=1), tiger(), n_episodes=10, horizon=2, seed=0)
-        >>> result.n_episodes, result.unfinished, float(result.values[0])
-        (10, 10, -1.95)
     """
 
     values: Floats = field(repr=False)
