@@ -17,7 +17,8 @@ from pomdp_hier.hqs.inputs import Prepared, prepare
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import score_items
 from pomdp_hier.hqs.settings import Run, named, read_settings
-from pomdp_hier.simulation.comparison_table import PolicyComparison, compare_values
+from pomdp_hier.simulation.comparison import compare_values
+from pomdp_hier.simulation.comparison_table import PolicyComparison
 
 ENGINE_POLICIES = ("one-step", "optimal", "descend", "search-root", "hindsight")
 """The built-in policies, by name."""

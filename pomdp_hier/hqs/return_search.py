@@ -68,7 +68,7 @@ class Position(Observation):
 
 @dataclass(frozen=True)
 class Step(Action):
-    """Action ``"go"`` to a random child, ``"look"`` at the items of a leaf cluster, ``"up"``, or ``"enter"`` a child."""
+    """Action ``"go"`` to a random child, ``"look"`` at a leaf cluster's items, ``"up"``, or ``"enter"`` a child."""
 
     verb: str
     child: int | None = None

@@ -5,7 +5,7 @@ from pomdp_hier.report.belief_plots import draw_alpha_vectors, draw_backups, dra
 from pomdp_hier.report.comparison_page import write_comparison
 from pomdp_hier.report.controller_plots import draw_controller
 from pomdp_hier.report.page import write_report
-from pomdp_hier.report.plan_plots import draw_and_or, draw_bounds
+from pomdp_hier.report.plan_plots import draw_and_or, draw_bounds, write_teaching_page
 from pomdp_hier.report.regroup_page import write_regrouping
 from pomdp_hier.report.score_plots import (
     draw_experiment,
@@ -14,7 +14,6 @@ from pomdp_hier.report.score_plots import (
     draw_score_curve,
     draw_value_density,
 )
-from pomdp_hier.report.teaching_page import write_teaching_page
 
 __all__ = [
     "draw_action_regions",

@@ -18,7 +18,7 @@ from pomdp_hier.measures.tree_distances import untangle
 from pomdp_hier.report.elements import Html, element, filled, joined
 from pomdp_hier.report.page import icicle_part, settings_lines, write_page
 from pomdp_hier.report.page_data import Column, NodeCells, card, icicle_payload, node_names, number, percent, table
-from pomdp_hier.report.tanglegram import Moved, moved, tanglegram
+from pomdp_hier.report.regroup_page import Moved, moved, tanglegram
 
 
 def write_comparison(

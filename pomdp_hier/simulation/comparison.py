@@ -9,18 +9,19 @@ from typing import Any, Literal
 import numpy as np
 from tqdm import tqdm
 
-from pomdp_hier._arguments import Floats, check_integer, check_kind, is_one_of, numbered
+from pomdp_hier._arguments import Floats, check_integer, check_kind, check_level, is_one_of, is_real, numbered
+from pomdp_hier._intervals import effective_number, mean_interval, rarest, weighted_mean
 from pomdp_hier._io.formats import held
 from pomdp_hier._io.writing import Checkpoint
 from pomdp_hier._progress import check_jobs, shown_progress
-from pomdp_hier._text import brief, visible
+from pomdp_hier._text import brief, listed, visible
 from pomdp_hier.errors import CheckpointError, ParameterError
 from pomdp_hier.planning.certificates.exact_model import fingerprint
 from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.pomdp.problem import POMDP
-from pomdp_hier.simulation.comparison_table import PolicyComparison, check_mdp_value, compare_values
+from pomdp_hier.simulation.comparison_table import ROUNDING, ComparisonRow, PolicyComparison, Sample
 from pomdp_hier.simulation.episodes import Episode
 from pomdp_hier.simulation.exact import Visit, policy_value
 from pomdp_hier.simulation.exact import mdp_value as value_of_mdp
@@ -263,3 +264,121 @@ def _named(policies: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
         raise ParameterError(f"policies: got {brief(policies)}; expected a list or dict of policies.{hint}")
     named = map(as_policy, held("policies", policies))
     return numbered((getattr(policy, "name", None) or policy, policy) for policy in named)
+
+
+def check_mdp_value(value: Any) -> float:
+    """Return the value that MDP regret is measured from, of any number type."""
+    if not is_real(value):
+        raise ParameterError(f"mdp_value: got {brief(value)}; expected True, False, or a number.")
+    return float(value)
+
+
+def compare_values(
+    values: Mapping[str, Floats],
+    *,
+    baseline: str | None = None,
+    mdp_value: float | None = None,
+    confidence: float = 0.95,
+    method: str = "monte-carlo",
+    seconds: Mapping[str, float] | None = None,
+    traces: Mapping[str, Sequence[Visit | Episode]] | None = None,
+    sample: "Sample | None" = None,
+    weights: Floats | None = None,
+    missed: float = 0.0,
+    error: float = 0.0,
+) -> PolicyComparison:
+    """Return the comparison of paired values, ``[n]`` per policy; with ``method="exact"``, one exact value each.
+
+    Two policies differ if the t interval of their mean paired difference excludes 0. The confidence level is that of
+    one pair; it is not corrected for several policies.
+
+    Args:
+        values: The values of each policy; values at one position are a pair.
+        baseline: The name of the policy that the others are compared with; the first by default.
+        mdp_value: The value of the fully observable problem.
+        confidence: The confidence level of the intervals, in (0, 1).
+        method: The source of the values, for the caption.
+        seconds: The mean seconds per decision, by policy.
+        traces: The records of each policy.
+        sample: The estimates for a sample from a finite population; by default values are independent draws.
+        weights: The weight of each pair in the means ``[n]``, without a sample; equal by default.
+        missed: The error of each mean from rare events that the values lack (`SimulationResult.missed`).
+        error: The truncation error of each value. Intervals contain both errors, those of differences twice; exact
+            values within twice the error are inconclusive.
+
+    Raises:
+        ParameterError: No values, values of different lengths, or an unknown baseline.
+
+    Example:
+        >>> print(compare_values({"a": np.array([1.0]), "b": np.array([1.5])}, method="exact", mdp_value=2.0))
+        policy   value  difference to a  verdict   MDP regret
+        a       1.0000                   baseline      1.0000
+        b       1.5000          +0.5000  better        0.5000
+        exact, MDP value 2.0000
+    """
+    if not values:
+        raise ParameterError("values: got none; expected those of at least one policy.")
+    baseline = next(iter(values)) if baseline is None else baseline
+    if not is_one_of(baseline, *values):
+        raise ParameterError(f"baseline: got {brief(baseline)}; expected one of {listed(list(values))}.")
+    check_level("confidence", confidence)
+    mdp_value = None if mdp_value is None else check_mdp_value(mdp_value)
+    lengths = {len(array) for array in values.values()}
+    if len(lengths) != 1 or 0 in lengths:
+        raise ParameterError(f"values: got arrays of {sorted(lengths)} values; expected one length of at least 1.")
+    n = lengths.pop()
+    exact = n == 1 and method == "exact"
+    arrays = {name: np.asarray(array) for name, array in values.items()}
+    reference = arrays[baseline]
+
+    def mean_of(array: Floats) -> float:
+        if sample is not None:
+            return sample.estimate(array)
+        return math.fsum(array) / n if weights is None else weighted_mean(array, weights)
+
+    def interval_of(array: Floats, factor: float) -> tuple[float, float] | None:
+        if exact:
+            return None
+        if sample is not None:
+            return sample.interval(array, confidence, low=-factor, high=factor)
+        return mean_interval(array, confidence, factor * (missed + error), weights)
+
+    rows = []
+    for name, array in arrays.items():
+        mean = mean_of(array)
+        difference = array - reference
+        spread = interval_of(difference, 2.0)
+        rows.append(
+            ComparisonRow(
+                name=name,
+                value=mean,
+                interval=interval_of(array, 1.0),
+                difference=mean_of(difference),
+                difference_interval=spread,
+                verdict="baseline" if name == baseline else _verdict(difference, spread, error),
+                mdp_regret=None if mdp_value is None else mdp_value - mean,
+                seconds_per_decision=(seconds or {}).get(name),
+            )
+        )
+    return PolicyComparison(
+        tuple(rows),
+        baseline,
+        mdp_value,
+        method,
+        None if exact else n,
+        confidence,
+        dict(traces or {}),
+        error,
+        rarest=0.0
+        if exact or missed or sample is not None
+        else rarest(n if weights is None else effective_number(weights), confidence),
+    )
+
+
+def _verdict(difference: Floats, interval: tuple[float, float] | None, error: float) -> str:
+    if np.abs(difference).max() <= ROUNDING:
+        return "same"
+    low, high = (difference[0] - 2 * error, difference[0] + 2 * error) if interval is None else interval
+    if low > 0:
+        return "better"
+    return "worse" if high < 0 else "inconclusive"

@@ -1,24 +1,184 @@
-"""Tables of policies: values, paired differences, MDP regret, optimality gap, time per decision."""
+"""Tables of policies: values, paired differences, MDP regret, optimality gap; as text, Markdown and LaTeX."""
 
 import html
 import math
+import platform
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pomdp_hier._arguments import Floats, check_level, is_one_of, is_real
+from pomdp_hier._arguments import Floats, check_text, unexpected
 from pomdp_hier._imports import from_extra
-from pomdp_hier._intervals import effective_number, mean_interval, rarest, weighted_mean
-from pomdp_hier._text import brief, listed, visible
-from pomdp_hier.errors import ParameterError
+from pomdp_hier._text import brief, in_latex, listed, visible
+from pomdp_hier._version import __version__
 from pomdp_hier.simulation.episodes import Episode
 from pomdp_hier.simulation.exact import Visit
-from pomdp_hier.simulation.paper_tables import Gap, Quantity, check_unit, latex_table, markdown_table, versions
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_EXPONENT = re.compile(r"e([+-]\d+)")
+_NEGATIVE = re.compile(r"(?<![\w.-])-(?=\d)")  # the sign of a number in text
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that results depend on, by name."""
+    return {"pomdp_hier": __version__, "python": platform.python_version(), "numpy": np.__version__}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number in a table, rounded to two significant digits of the half-width of its interval.
+
+    Attributes:
+        value: The number; ``None`` or NaN for an empty cell.
+        interval: Its confidence interval, if it has one.
+        signed: Whether to write a plus sign.
+        bold: Whether it is the greatest of its column.
+        digits: The significant digits of a number without an interval.
+    """
+
+    value: float | None
+    interval: tuple[float, float] | None = None
+    signed: bool = False
+    bold: bool = False
+    digits: int = 5
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        """The number and its interval as text: ``("-3.71", "± 0.12")``, or ``"[low, high]"`` if it is asymmetric."""
+        if self.value is None or math.isnan(self.value):
+            return "", ""
+        sign = "+" if self.signed else ""
+        if self.interval is None or not all(map(math.isfinite, self.interval)):
+            return f"{self.value:{sign}z.{self.digits}g}", ""
+        low, high = self.interval
+        half = high / 2 - low / 2
+        if half <= 0:
+            return f"{self.value:{sign}z.{self.digits}g}", "± 0"
+        decimals = max(0, 1 - math.floor(math.log10(float(f"{half:.1e}"))))
+        if abs(low / 2 + high / 2 - self.value) > 0.01 * half:
+            return f"{self.value:{sign}z.{decimals}f}", f"[{low:z.{decimals}f}, {high:z.{decimals}f}]"
+        return f"{self.value:{sign}z.{decimals}f}", f"± {half:z.{decimals}f}"
+
+    def in_markdown(self) -> str:
+        """Return the cell in Markdown."""
+        number, spread = self.parts
+        return f"{f'**{number}**' if self.bold and number else number} {spread}".strip()
+
+    def in_latex(self) -> str:
+        """Return the cell in LaTeX."""
+        number, spread = self.parts
+        if not number:
+            return ""
+        number = _EXPONENT.sub(lambda found: f"\\cdot 10^{{{int(found[1])}}}", number).replace("inf", "\\infty")
+        number = f"\\mathbf{{{number}}}" if self.bold else number
+        return f"${' '.join([number, spread]).strip()}$".replace("±", "\\pm").replace("%", "\\%")
+
+
+@dataclass(frozen=True)
+class Gap(Quantity):
+    """Two bounds on a number in a table: ``[low, high]``, or one number where they agree."""
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        """The bounds as one number."""
+        if self.interval is None:
+            return "", ""
+        low, high = (f"{end:z.3g}" for end in self.interval)
+        return (low if low == high else f"[{low}, {high}]"), ""
+
+
+def check_unit(unit: object) -> None:
+    """Raise `ParameterError` unless the unit is a text that is not empty."""
+    if not isinstance(unit, str) or not unit:
+        raise unexpected("unit", unit, "text, such as 'EUR'")
+
+
+Cell = str | Quantity
+Rows = Sequence[Sequence[Cell]]
+
+
+def _used(header: Sequence[str], rows: Rows) -> list[int]:
+    """Return the columns that are not empty."""
+
+    def empty(cell: Cell) -> bool:
+        return not (cell if isinstance(cell, str) else cell.parts[0])
+
+    return [c for c in range(len(header)) if c == 0 or not all(empty(row[c]) for row in rows)]
+
+
+def markdown_table(header: Sequence[str], rows: Rows, caption: str) -> str:
+    r"""Return a table in Markdown (pipe table), with its caption below.
+
+    Example:
+        >>> print(markdown_table(["policy", "value"], [["hasty", Quantity(-3.7123, (-3.83, -3.5946))]], "n = 100"))
+        | policy | value |
+        |:--|--:|
+        | hasty | -3.71 ± 0.12 |
+        <BLANKLINE>
+        n = 100
+    """
+
+    def line(cells: Sequence[str]) -> str:
+        return f"| {' | '.join(cells)} |"
+
+    def text(cell: Cell) -> str:
+        return _in_markdown(cell) if isinstance(cell, str) else cell.in_markdown()
+
+    used = _used(header, rows)
+    marks = ["--:" if any(isinstance(row[c], Quantity) for row in rows) else ":--" for c in used]
+    lines = [line([_in_markdown(header[c]) for c in used]), f"|{'|'.join(marks)}|"]
+    lines += [line([text(row[c]) for c in used]) for row in rows]
+    return "\n".join([*lines, "", _in_markdown(caption)])
+
+
+def latex_table(header: Sequence[str], rows: Rows, caption: str, label: str | None, *, grouped: bool = False) -> str:
+    """Return a table environment in LaTeX, for ``\\usepackage{booktabs}``.
+
+    With ``grouped``, a rule divides rows of different first cells.
+    """
+    check_text("label", label)
+    if not isinstance(caption, str):
+        raise unexpected("caption", caption, "text or None")
+
+    def text(cell: Cell) -> str:
+        return in_latex(cell) if isinstance(cell, str) else cell.in_latex()
+
+    used = _used(header, rows)
+    columns = "".join("r" if any(isinstance(row[c], Quantity) for row in rows) else "l" for c in used)
+    body: list[str] = []
+    for k, row in enumerate(rows):
+        body += ["\\midrule"] if grouped and k and row[0] != rows[k - 1][0] else []
+        body.append(" & ".join(text(row[c]) for c in used) + " \\\\")
+    return "\n".join(
+        [
+            "\\begin{table}",
+            "\\centering",
+            f"\\caption{{{_NEGATIVE.sub('$-$', in_latex(caption))}}}",
+            *([] if label is None else [f"\\label{{{label}}}"]),
+            f"\\begin{{tabular}}{{@{{}}{columns}@{{}}}}",
+            "\\toprule",
+            " & ".join(in_latex(header[c]) for c in used) + " \\\\",
+            "\\midrule",
+            *body,
+            "\\bottomrule",
+            "\\end{tabular}",
+            "\\end{table}",
+        ]
+    )
+
+
+def _in_markdown(text: str) -> str:
+    """Return text as one line of a Markdown table, without markup."""
+    line = visible(text)
+    for mark in "\\`*_|<>[]":
+        line = line.replace(mark, "\\" + mark)
+    return line
 
 
 # Exact values in floats that differ by less than this differ by rounding alone.
@@ -318,121 +478,3 @@ def _milliseconds(seconds: float | None) -> str:
 
 def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def check_mdp_value(value: Any) -> float:
-    """Return the value that MDP regret is measured from, of any number type."""
-    if not is_real(value):
-        raise ParameterError(f"mdp_value: got {brief(value)}; expected True, False, or a number.")
-    return float(value)
-
-
-def compare_values(
-    values: Mapping[str, Floats],
-    *,
-    baseline: str | None = None,
-    mdp_value: float | None = None,
-    confidence: float = 0.95,
-    method: str = "monte-carlo",
-    seconds: Mapping[str, float] | None = None,
-    traces: Mapping[str, Sequence[Visit | Episode]] | None = None,
-    sample: "Sample | None" = None,
-    weights: Floats | None = None,
-    missed: float = 0.0,
-    error: float = 0.0,
-) -> PolicyComparison:
-    """Return the comparison of paired values, ``[n]`` per policy; with ``method="exact"``, one exact value each.
-
-    Two policies differ if the t interval of their mean paired difference excludes 0. The confidence level is that of
-    one pair; it is not corrected for several policies.
-
-    Args:
-        values: The values of each policy; values at one position are a pair.
-        baseline: The name of the policy that the others are compared with; the first by default.
-        mdp_value: The value of the fully observable problem.
-        confidence: The confidence level of the intervals, in (0, 1).
-        method: The source of the values, for the caption.
-        seconds: The mean seconds per decision, by policy.
-        traces: The records of each policy.
-        sample: The estimates for a sample from a finite population; by default values are independent draws.
-        weights: The weight of each pair in the means ``[n]``, without a sample; equal by default.
-        missed: The error of each mean from rare events that the values lack (`SimulationResult.missed`).
-        error: The truncation error of each value. Intervals contain both errors, those of differences twice; exact
-            values within twice the error are inconclusive.
-
-    Raises:
-        ParameterError: No values, values of different lengths, or an unknown baseline.
-
-    Example:
-        >>> print(compare_values({"a": np.array([1.0]), "b": np.array([1.5])}, method="exact", mdp_value=2.0))
-        policy   value  difference to a  verdict   MDP regret
-        a       1.0000                   baseline      1.0000
-        b       1.5000          +0.5000  better        0.5000
-        exact, MDP value 2.0000
-    """
-    if not values:
-        raise ParameterError("values: got none; expected those of at least one policy.")
-    baseline = next(iter(values)) if baseline is None else baseline
-    if not is_one_of(baseline, *values):
-        raise ParameterError(f"baseline: got {brief(baseline)}; expected one of {listed(list(values))}.")
-    check_level("confidence", confidence)
-    mdp_value = None if mdp_value is None else check_mdp_value(mdp_value)
-    lengths = {len(array) for array in values.values()}
-    if len(lengths) != 1 or 0 in lengths:
-        raise ParameterError(f"values: got arrays of {sorted(lengths)} values; expected one length of at least 1.")
-    n = lengths.pop()
-    exact = n == 1 and method == "exact"
-    arrays = {name: np.asarray(array) for name, array in values.items()}
-    reference = arrays[baseline]
-
-    def mean_of(array: Floats) -> float:
-        if sample is not None:
-            return sample.estimate(array)
-        return math.fsum(array) / n if weights is None else weighted_mean(array, weights)
-
-    def interval_of(array: Floats, factor: float) -> tuple[float, float] | None:
-        if exact:
-            return None
-        if sample is not None:
-            return sample.interval(array, confidence, low=-factor, high=factor)
-        return mean_interval(array, confidence, factor * (missed + error), weights)
-
-    rows = []
-    for name, array in arrays.items():
-        mean = mean_of(array)
-        difference = array - reference
-        spread = interval_of(difference, 2.0)
-        rows.append(
-            ComparisonRow(
-                name=name,
-                value=mean,
-                interval=interval_of(array, 1.0),
-                difference=mean_of(difference),
-                difference_interval=spread,
-                verdict="baseline" if name == baseline else _verdict(difference, spread, error),
-                mdp_regret=None if mdp_value is None else mdp_value - mean,
-                seconds_per_decision=(seconds or {}).get(name),
-            )
-        )
-    return PolicyComparison(
-        tuple(rows),
-        baseline,
-        mdp_value,
-        method,
-        None if exact else n,
-        confidence,
-        dict(traces or {}),
-        error,
-        rarest=0.0
-        if exact or missed or sample is not None
-        else rarest(n if weights is None else effective_number(weights), confidence),
-    )
-
-
-def _verdict(difference: Floats, interval: tuple[float, float] | None, error: float) -> str:
-    if np.abs(difference).max() <= ROUNDING:
-        return "same"
-    low, high = (difference[0] - 2 * error, difference[0] + 2 * error) if interval is None else interval
-    if low > 0:
-        return "better"
-    return "worse" if high < 0 else "inconclusive"

@@ -16,9 +16,14 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.point_based.solve import solve
 from pomdp_hier.pomdp.problem import POMDP, require_problem
-from pomdp_hier.simulation.comparison import compare_policies, with_gaps
-from pomdp_hier.simulation.comparison_table import ComparisonRow, PolicyComparison, compare_values
-from pomdp_hier.simulation.paper_tables import check_unit, latex_table, markdown_table
+from pomdp_hier.simulation.comparison import compare_policies, compare_values, with_gaps
+from pomdp_hier.simulation.comparison_table import (
+    ComparisonRow,
+    PolicyComparison,
+    check_unit,
+    latex_table,
+    markdown_table,
+)
 from pomdp_hier.simulation.returns import open_returns
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from pomdp_hier.planning import RandomPolicy, solve
 from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import policy_value
-from pomdp_hier.simulation.comparison_table import compare_values
+from pomdp_hier.simulation.comparison import compare_values
 from tests.planted import clean_case
 
 X, TREE = clean_case()

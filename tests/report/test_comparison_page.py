@@ -12,9 +12,9 @@ from pomdp_hier.analysis.comparison import APART
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.measures import entanglement
 from pomdp_hier.measures.tree_distances import untangle
-from pomdp_hier.report import tanglegram as drawing
+from pomdp_hier.report import regroup_page as drawing
 from pomdp_hier.report import write_comparison
-from pomdp_hier.report.tanglegram import Moved, moved, tanglegram
+from pomdp_hier.report.regroup_page import Moved, moved, tanglegram
 from tests.browser import complaints_of, needs_browser, opened, requests_of
 from tests.nasty_names import NASTY
 from tests.page_rows import rows_of

@@ -17,7 +17,7 @@ from pomdp_hier.planning import Decision, RandomPolicy, ThresholdPolicy, solve
 from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import compare_policies, mdp_value, policy_value, simulate
-from pomdp_hier.simulation.comparison_table import _verdict, compare_values
+from pomdp_hier.simulation.comparison import _verdict, compare_values
 from tests.nasty import NASTY, acts
 from tests.pomdp_models import sensor
 

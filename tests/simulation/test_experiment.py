@@ -17,8 +17,8 @@ from pomdp_hier.errors import CheckpointError, ModelError, ParameterError
 from pomdp_hier.planning import RTBSS, QMDPPolicy, RandomPolicy, solve
 from pomdp_hier.problems import crying_baby, tiger
 from pomdp_hier.simulation import compare_policies, run_experiment, simulate
-from pomdp_hier.simulation.comparison_table import compare_values
-from pomdp_hier.simulation.paper_tables import Gap, Quantity
+from pomdp_hier.simulation.comparison import compare_values
+from pomdp_hier.simulation.comparison_table import Gap, Quantity
 
 POLICIES = {"QMDP": QMDPPolicy(), "random": RandomPolicy(3), "RTBSS": RTBSS(depth=1)}
 
