@@ -11,9 +11,8 @@ import numpy as np
 
 from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier.errors import PomdpFileError
-from pomdp_hier.pomdp.pomdp_file.assignments import ALL, ProbabilityTable, TooLargeError
 from pomdp_hier.pomdp.pomdp_file.grammar import FileContent, Reader
-from pomdp_hier.pomdp.pomdp_file.text import Source, Statement
+from pomdp_hier.pomdp.pomdp_file.statements import ALL, ProbabilityTable, Source, Statement, TooLargeError
 
 _SIZE = 1 << 20  # characters of a block; a smaller file is read at once
 _HEADS = ("T:", "O:", "R:")

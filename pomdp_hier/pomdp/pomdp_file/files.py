@@ -18,10 +18,9 @@ from pomdp_hier.errors import ModelError, ParameterError, PomdpFileError, Python
 from pomdp_hier.pomdp.array_models import ArrayObservation, ArrayTransition, ListedReward, Positions
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
 from pomdp_hier.pomdp.numeric import Number, as_float, total
-from pomdp_hier.pomdp.pomdp_file.assignments import RewardTable
 from pomdp_hier.pomdp.pomdp_file.blocks import read_content
 from pomdp_hier.pomdp.pomdp_file.grammar import FileContent
-from pomdp_hier.pomdp.pomdp_file.text import Source
+from pomdp_hier.pomdp.pomdp_file.statements import RewardTable, Source
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 
 _DECLARES_STATES = re.compile(r"\bstates\s*:")

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from pomdp_hier._text import brief
 from pomdp_hier.pomdp.array_models import Rows
 from pomdp_hier.pomdp.numeric import Number, total
-from pomdp_hier.pomdp.pomdp_file.assignments import ALL, ProbabilityTable, RewardTable, TooLargeError
-from pomdp_hier.pomdp.pomdp_file.text import Source, Statement
+from pomdp_hier.pomdp.pomdp_file.statements import ALL, ProbabilityTable, RewardTable, Source, Statement, TooLargeError
 
 _COUNT = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
 _MAX_COUNT = 2_000_000
