@@ -19,10 +19,7 @@ def mean_interval(
 
     Args:
         values: ``[n]``.
-        confidence: The confidence level, in (0, 1).
-        missed: The extension at either end for rare values; see `unseen`.
         weights: The weight of each value ``[n]``; equal by default.
-        further: A standard error from another, independent source.
 
     References:
         Student (1908).
@@ -71,9 +68,6 @@ def unseen(values: Floats, confidence: float, low: float, high: float) -> tuple[
 
     Args:
         values: ``[n]``, at least two.
-        confidence: The confidence level of the interval, in (0, 1).
-        low: The least possible value.
-        high: The greatest possible value.
 
     Example:
         >>> [round(reach, 4) for reach in unseen(np.ones(1000), 0.95, low=0.0, high=1.0)]

@@ -128,12 +128,6 @@ def in_processes(
     It runs on the back end that ``joblib.parallel_config`` names. When it is left early, by an error or by Ctrl-C, no
     process stays behind.
 
-    Args:
-        work: What is done.
-        tasks: What it is done to.
-        n_jobs: The number of processes, -1 for one per CPU.
-        sent: What goes along to each process, by the names of the arguments that it came with.
-
     Raises:
         MissingExtraError: More than one process without joblib.
         ParameterError: Something cannot be sent to another process, or a process died.

@@ -37,7 +37,6 @@ def weigh(
     gain minus a loss. Both are sums of nonnegative terms, without cancellation, and 0 for an only child.
 
     Args:
-        task: Rewards and temperatures.
         similarities: Similarities to all children, concatenated ``[pairs]``.
         firsts: The first pair of each node ``[n]``.
         counts: The number of children ``[n]``.
@@ -131,9 +130,7 @@ class Planner:
 
         Args:
             rows: Rows of the batch ``[n]``.
-            children: The children of their nodes, concatenated.
             counts: The number of children ``[n]``.
-            eta: The guidance to the children.
             margin: The margins of one step ``[n]``.
             loss: Their losses ``[n]``.
         """
@@ -305,10 +302,7 @@ class Walk:
     """Items on their way down: row j is at ``node[j]`` with ``probability[j]``.
 
     Args:
-        task: The scoring task.
         items: The items ``[m]``, in leaf order for speed.
-        nodes: The start nodes; the root by default.
-        probabilities: The probabilities of the start nodes; 1 by default.
     """
 
     def __init__(self, task: Task, items: Ints, nodes: Ints | None = None, probabilities: Floats | None = None) -> None:

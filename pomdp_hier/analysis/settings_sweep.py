@@ -299,8 +299,6 @@ def cut_tree(children: Any, n_items: int, n_clusters: int) -> Hierarchy:
 
     Args:
         children: The merges ``[N - 1, 2]``; row k makes node N + k.
-        n_items: N.
-        n_clusters: The number of leaf clusters, 1 to N.
     """
     merges = np.asarray(children, dtype=np.int64)
     if merges.shape != (n_items - 1, 2):

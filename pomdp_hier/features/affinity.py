@@ -192,7 +192,6 @@ class Batch(Protocol):
         Args:
             rows: Rows of the batch ``[m]``.
             parents: Nodes with children ``[m]``.
-            children: What `children_of` says of the parents, where that is known.
         """
 
 

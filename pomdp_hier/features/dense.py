@@ -325,13 +325,9 @@ def finish(
     """Return the similarities from the dot products of items with clusters' sums; ``dots`` is overwritten.
 
     Args:
-        kind: The similarity.
         dots: ``<row, S>`` ``[pairs]``.
         sizes: The clusters' sizes ``[pairs]``.
-        own: Which of the pairs are of an item and a cluster that holds it.
-        own_squares: The squared lengths of these items' rows.
         scale: Gives the squared lengths of row and centroid, added up ``[pairs]``; not asked for the cosine.
-        n_columns: D.
         difference: Gives row less centroid, ``[j, D]``, of some of the pairs.
     """
     if isinstance(kind, Cosine):

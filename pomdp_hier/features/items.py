@@ -198,8 +198,6 @@ def item_features(X: Any, hierarchy: FlatTree, similarity: Similarity = "cosine"
 
     Args:
         X: Features ``[N, D]``, similarities ``[N, N]`` for ``"precomputed"``, a frame, or a `FeatureTable`.
-        hierarchy: The tree over the N items.
-        similarity: What they are for.
     """
     if isinstance(X, FlatTree):
         raise ParameterError("X: got a Hierarchy; expected features. Pass the features first, then the tree.")

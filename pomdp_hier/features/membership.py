@@ -108,7 +108,6 @@ def at_children(values: npt.NDArray[Any], parents: Ints, children: Ints) -> npt.
     Args:
         values: Of every node ``[n_nodes]``.
         parents: The nodes whose children they are ``[m]``.
-        children: What `children_of` says of them.
     """
     if at_one_node(parents):
         return np.tile(values[children[: len(children) // len(parents)]], len(parents))
@@ -157,9 +156,7 @@ def cluster_sums(
     shape of tree.
 
     Args:
-        hierarchy: The tree.
         rows: Gives the float64 rows ``[m, D]`` of an array of item numbers.
-        n_columns: D.
         out: Where to put the sums, such as a memory map; zeros ``[K, D]``.
     """
     n_items = hierarchy.n_items

@@ -57,9 +57,6 @@ def check_features(
 
     Args:
         X: Features ``[N, D]``: an array, anything numpy can read as one, or a scipy sparse matrix.
-        n_items: Number of items of the hierarchy, N.
-        name: What error texts call the features, such as their file.
-        ids: What the rows are called in error texts; by default their numbers.
     """
     table = _as_csr(X) if sp.issparse(X) else _as_dense(X)
     check_shape(table.shape, n_items)
@@ -129,9 +126,6 @@ def check_compressed(indptr: Any, indices: Any, n_values: int, shape: tuple[int,
 
     Args:
         indptr: Where each row begins ``[N + 1]``.
-        indices: The column of each value.
-        n_values: How many values there are.
-        shape: ``(N, D)``; of a CSC matrix, the other way round.
 
     Example:
         >>> check_compressed([0, 2, 1, 2], [0, 1], 2, (3, 2))
@@ -266,7 +260,6 @@ def warn_of_distances(matrix: Features, hierarchy: Hierarchy) -> None:
 
     Args:
         matrix: ``[N, N]``; up to 64 items of it are looked at.
-        hierarchy: The tree, whose branches below the root are compared.
     """
     items = np.unique(np.linspace(0, hierarchy.n_items - 1, _MOST_ITEMS).astype(np.int64))
     square = matrix[items][:, items]

@@ -39,11 +39,8 @@ class NodeNames(Sequence[str]):
     terminal or a page; the caller escapes it.
 
     Args:
-        tree: The tree.
         given: Names of the items ``[N]`` or of all nodes ``[n_nodes]``, or a mapping from ids (or their text) to names.
             An empty name counts as none.
-        last_part: Write only the last category of a path.
-        in_words: Call a node without a name "item 3" or "node 7", not "3" or "7".
     """
 
     def __init__(

@@ -71,9 +71,6 @@ def guidance(similarities: npt.ArrayLike, delta: float, nu: float = 1.0, level: 
 
     Args:
         similarities: ``[..., children]``.
-        delta: Temperature at the root; positive.
-        nu: Factor of the temperature per level; positive.
-        level: Level of the parent.
     """
     check_temperature(delta, nu)
     values = np.asarray(similarities, dtype=np.float64)
@@ -274,8 +271,6 @@ class SizeRewards:
 
     Args:
         sizes: The sizes that occur, ascending ``[S]``.
-        n_items: N.
-        reward: ``reward(size, n_items)``; None for the paper's.
 
     Example:
         >>> rewards = SizeRewards(np.array([1, 4]), 4, lambda size, n_items: 1 - size / n_items)

@@ -41,8 +41,6 @@ def check_weights(sample_weight: Any, hierarchy: FlatTree, rows: Ints | None = N
     """Return the weight of each item ``[N]``; None without weights, and for equal ones, which change nothing.
 
     Args:
-        sample_weight: One number per feature row, a mapping from the ids of the items to numbers, or None.
-        hierarchy: The tree over the items.
         rows: The feature row of each item ``[N]``, where rows were joined to items by id.
 
     Example:
@@ -191,12 +189,6 @@ def prepare(
 
     Args:
         X: Features ``[N, D]``, similarities ``[N, N]``, or the result of `item_features`.
-        hierarchy: The tree.
-        settings: Settings of the model.
-        trees: The trees for one calibrated temperature; this one by default.
-        compiled: Whether numba may sum dense features; the result is bit-for-bit identical.
-        warn: Whether to warn of degenerate features.
-        sample_weight: The weights of the items, as for `evaluate`.
     """
     features = item_features(X, hierarchy, settings.similarity)
     weights = check_weights(sample_weight, hierarchy, features.rows)

@@ -273,8 +273,6 @@ class Sampling:
         With ``half_width``, the sample grows to the size that follows from the variance, until no interval is wider.
 
         Args:
-            hierarchy: The tree whose leaf order defines the strata.
-            score: Function from an array of items to results by name.
             weights: The weight of each item ``[N]``; None for equal ones.
         """
         n_items = hierarchy.n_items
@@ -365,13 +363,9 @@ def draw_weighted(
     weights, and so is that of its variance (Rao, Hartley and Cochran).
 
     Args:
-        hierarchy: The tree whose leaf order defines the strata.
-        size: The number of items.
-        method: ``"stratified"``, or ``"simple"`` for one stratum.
         ranks: Random ranks ``[N]``, which form the groups.
         clocks: Exponential random numbers ``[N]``: a group gives the item with the lowest number over its weight.
         weights: The weight of each item ``[N]``.
-        half_width: As in `Sample`.
 
     References:
         Rao, Hartley, Cochran (1962), On a simple procedure of unequal probability sampling without replacement, JRSS B.

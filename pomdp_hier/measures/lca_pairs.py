@@ -284,8 +284,6 @@ class PairSums:
 
     Args:
         X: Features ``[N, D]``, dense or CSR; or similarities ``[N, N]``, whose diagonal is never read.
-        hierarchy: The tree.
-        similarity: ``"cosine"`` or ``"precomputed"``. A matrix that is not symmetric counts by the mean of its halves.
     """
 
     def __init__(self, X: Any, hierarchy: Hierarchy, similarity: object = "cosine") -> None:

@@ -53,11 +53,9 @@ def icicle_payload(
     What is left out is said under ``left_out``.
 
     Args:
-        diagnosis: What `pomdp_hier.analysis.diagnose` returned.
         names: ``[n_nodes]``, what the nodes are called.
         ids: ``[n_nodes]``, their ids, if they are to be found by these too.
         gain: ``[N]``, what each item's search gains over another tree; it colours first.
-        gain_note: What its colours mean.
     """
     tree, result = diagnosis.hierarchy, diagnosis.result
     payload, nodes, position = tree_arrays(tree, names, ids)
@@ -247,10 +245,7 @@ class NodeCells:
     The whole name of a cluster then stands above the icicle; that of an item, which unfolds, behind the short one.
 
     Args:
-        tree: The tree.
-        names: What the user calls the nodes, as `NodeNames` takes them; where there are any, ids have their column.
         position: ``[n_nodes]``, where the icicle has each node, -1 where it has not.
-        suffix: Of the icicle on the page.
     """
 
     def __init__(

@@ -298,7 +298,6 @@ def draw_level_success(
         lost: ``[L]``, the share that has left it by then.
         stopped: ``[L]``, the share that has stopped on it above the level.
         levels: ``[L]``, the levels' numbers, from 0 (the root) by default.
-        ax: Where to draw; a new figure by default.
     """
     count = len(finite_numbers("right", right))
     parts = [finite_numbers("stopped", stopped, count), np.asarray(right), finite_numbers("lost", lost, count)]

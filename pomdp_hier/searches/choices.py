@@ -184,8 +184,6 @@ class Choices:
         """Return the likelihood function of the choices; similarities are divided by ``nu**level``.
 
         Args:
-            nu: Factor of the temperature per level.
-            prior: The distribution at infinite temperature, ``"uniform"`` or ``"sizes"``.
             chosen: Which choices to use, as bools ``[choices]``.
         """
         kept = np.arange(len(self)) if chosen is None else np.flatnonzero(chosen)

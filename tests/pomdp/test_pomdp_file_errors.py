@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pomdp_hier.errors import ParameterError, PomdpFileError
-from pomdp_hier.pomdp.pomdp_file import blocks, files, grammar, read_pomdp, text
+from pomdp_hier.pomdp.pomdp_file import blocks, files, grammar, read_pomdp, statements
 
 PREAMBLE = "discount: 0.5\nvalues: reward\nstates: a b c\nactions: go stay\nobservations: x y\n"  # 5 lines
 REST = "T: * uniform\nO: * uniform\n"  # lines 6 and 7
