@@ -225,7 +225,7 @@ def test_a_pomdpx_file_is_named(tmp_path):
 HEAD = "states: 2\nactions: 1\nobservations: 1\n"
 PATTERNS = {
     f"{module.__name__}.{name}": pattern
-    for module in (blocks, files, grammar, text)
+    for module in (blocks, files, grammar, statements)
     for name, pattern in vars(module).items()
     if isinstance(pattern, re.Pattern)
 }
