@@ -10,9 +10,12 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from hashlib import sha1
 from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from threading import get_ident
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
@@ -49,6 +52,80 @@ def attach(
         return sorted({*namespace, *home})
 
     return __getattr__, __dir__
+
+
+class _Postponing:
+    """A finder and loader of a package: while its ``__init__`` runs, some of its modules are stand-ins.
+
+    The locks of the import system hold: another thread that imports the package waits. One that finds a stand-in gets
+    the names of the module, once the package is complete.
+    """
+
+    def __init__(self, package: str, homes: Mapping[str, str]) -> None:
+        self.package, self.homes = package, homes
+        self.loader: Any = None
+        self.thread = 0
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name in self.homes and self.thread == get_ident():
+            return ModuleSpec(name, cast(Any, self))
+        spec = PathFinder.find_spec(name) if name == self.package else None
+        if spec is not None:
+            self.loader, spec.loader = spec.loader, cast(Any, self)
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leave it to the import system."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__name__ != self.package:
+            module.__getattr__ = partial(self._of_stand_in, module.__name__)  # type: ignore[method-assign]
+            return
+        module.__loader__ = cast(ModuleSpec, module.__spec__).loader = self.loader
+        self.thread = get_ident()
+        try:
+            self.loader.exec_module(module)
+        finally:
+            self.thread = 0
+            for name, names in self.homes.items():
+                sys.modules.pop(name, None)
+                for key in names.split():
+                    vars(module).pop(key, None)
+        public = [key for key in (*vars(module), *" ".join(self.homes.values()).split()) if not key.startswith("_")]
+        vars(module).setdefault("__all__", public)
+        get, listed = attach(self.package, self.homes, vars(module))
+        vars(module).update({"__getattr__": get, "__dir__": listed})
+
+    def _of_stand_in(self, home: str, name: str) -> Any:
+        if self.thread != get_ident():
+            import_module(self.package)
+            return getattr(import_module(home), name)
+        if name in self.homes[home].split():
+            return None
+        raise AttributeError(name)
+
+
+def postpone(package: str, homes: Mapping[str, str]) -> None:
+    """Import a package, and some of its modules only when a name of them is first used.
+
+    Nothing happens if the package is imported already.
+
+    Args:
+        package: The package, whose ``__init__`` imports names from these modules and does not use them.
+        homes: The names that it imports from each module, with spaces between.
+
+    Example:
+        >>> postpone("pomdp_py", {"pomdp_py.representations.distribution.gaussian": "Gaussian"})
+        >>> import pomdp_py
+        >>> pomdp_py.Gaussian.__name__
+        'Gaussian'
+    """
+    finder = _Postponing(package, homes)
+    sys.meta_path.insert(0, cast(Any, finder))
+    try:
+        import_module(package)
+    finally:
+        sys.meta_path.remove(cast(Any, finder))
 
 
 def from_extra(extra: str, module: str, why: str) -> Any:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 import pytest
 
 import pomdp_hier
+from pomdp_hier._imports import postpone
 
 HEAVY = ["dask", "joblib", "matplotlib", "narwhals", "numba", "pandas", "polars", "pyarrow", "sklearn", "sympy"]
 FRONTS = {  # what users call or construct; a front grows here, on purpose
@@ -123,6 +124,52 @@ def test_importing_the_package_loads_no_extra_and_no_pomdp_py():
     loaded = loaded_by("import pomdp_hier, pomdp_hier.hqs")
     assert "pomdp_hier" in loaded
     assert loaded.isdisjoint([*HEAVY, "pomdp_py", "numpy", "scipy"])
+
+
+def test_solving_imports_no_statistics_until_pomdp_py_is_asked_for_them():
+    code = (
+        "from pomdp_hier import read_pomdp, solve\n"
+        "import pomdp_py, sys\n"
+        "assert {'scipy.stats', 'scipy.optimize'}.isdisjoint(sys.modules)\n"
+        "assert {'BLQR', 'Gaussian'} <= set(dir(pomdp_py))\n"
+        "from pomdp_py import *\n"
+        "from pomdp_py.representations.distribution import gaussian\n"
+        "assert Gaussian is gaussian.Gaussian is pomdp_py.Gaussian and issubclass(BLQR, pomdp_py.Planner)\n"
+        "assert POUCT is pomdp_py.algorithms.po_uct.POUCT"
+    )
+    assert "scipy" in loaded_by(code)
+
+
+def test_threads_that_import_a_postponed_module_get_it(tmp_path, monkeypatch):
+    package = tmp_path / "a_package_with_a_late_module"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "from a_package_with_a_late_module.late import Late\nfrom a_package_with_a_late_module.early import Early\n"
+    )
+    (package / "early.py").write_text(
+        "import threading, time\n"
+        "started, found = threading.Event(), []\n"
+        "def other():\n"
+        "    started.set()\n"
+        "    from a_package_with_a_late_module.late import Late\n"
+        "    found.append(Late)\n"
+        "thread = threading.Thread(target=other)\n"
+        "thread.start()\n"
+        "started.wait()\n"
+        "time.sleep(0.05)\n"  # for the other thread to find the stand-in
+        "class Early: pass\n"
+    )
+    (package / "late.py").write_text("class Late: pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    before = list(sys.meta_path)
+    postpone(package.name, {f"{package.name}.late": "Late"})
+    assert sys.meta_path == before
+    front, early = sys.modules[package.name], importlib.import_module(f"{package.name}.early")
+    early.thread.join(timeout=20)
+    assert early.found == [front.Late]
+    assert front.Late is importlib.import_module(f"{package.name}.late").Late
+    with pytest.raises(AttributeError, match="Later"):
+        front.Later  # noqa: B018
 
 
 def test_scoring_loads_no_pomdp_py():

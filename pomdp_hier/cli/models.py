@@ -258,7 +258,7 @@ def _configure_verify(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_verify(options: argparse.Namespace) -> int:
-    from pomdp_hier.planning.certificates import verify
+    from pomdp_hier.planning import verify
     from pomdp_hier.pomdp.pomdp_file import read_pomdp
 
     problem = read_pomdp(options.problem)
