@@ -15,7 +15,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar, get_type_hints
 
-from pomdp_hier._arguments import check_path
 from pomdp_hier._imports import from_extra
 from pomdp_hier._text import brief
 from pomdp_hier.errors import CheckpointError, ParameterError, PomdpHierError, Setting
@@ -32,6 +31,8 @@ def write_file(path: str | os.PathLike[str], content: str | bytes, *, replace: b
     pipe, is written to directly.
     """
     from pomdp_hier._arguments import check_path  # which loads numpy, that a command may not need
+
+    from pomdp_hier._arguments import check_path  # which loads numpy
 
     check_path("path", path)
     target = Path(path)

@@ -214,11 +214,6 @@ class ComparisonRow:
         seconds_per_decision: The mean time of one decision; ``None`` where it was not measured.
         optimality_gap: A lower and an upper bound on the optimal value minus its value; ``None`` without bounds or
             without an interval. They are proved if the value is exact, else they hold at the confidence level.
-
-    Example:
-        >>> table = compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]})
-        >>> table["b"].difference, table["b"].verdict
-        (-1.0, 'inconclusive')
     """
 
     name: str
@@ -426,6 +421,7 @@ class PolicyComparison:
             unit: The unit of the values, for the caption.
 
         Example:
+            >>> from pomdp_hier.simulation.comparison import compare_values
             >>> print(compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]}).to_markdown().splitlines()[2])
             | a | **2.0** ± 2.5 |  |
         """
@@ -440,6 +436,7 @@ class PolicyComparison:
             label: The label of the table, for ``\ref``.
 
         Example:
+            >>> from pomdp_hier.simulation.comparison import compare_values
             >>> table = compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]})
             >>> print(table.to_latex(label="tab:policies").splitlines()[8])
             a & $\mathbf{2.0} \pm 2.5$ &  \\
