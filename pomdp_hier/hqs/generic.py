@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pomdp_hier._arguments import Floats, Ints, is_integer, unexpected
-from pomdp_hier._io.writing import Checkpoint, fingerprint
+from pomdp_hier._io.checkpoint import Checkpoint, fingerprint
 from pomdp_hier._progress import in_processes, shown_progress
 from pomdp_hier._version import __version__
 from pomdp_hier.features.items import ItemFeatures

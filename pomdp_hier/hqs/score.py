@@ -113,7 +113,7 @@ def evaluate(
             backend of ``joblib.parallel_config``.
         checkpoint: Generic engine: file of finished items, from which a later call resumes. It needs joblib. Runs are
             distinguished by data, settings and the state of policy, updater and similarity, but not by their code
-            (`pomdp_hier._io.writing`).
+            (`pomdp_hier._io.checkpoint`).
         policy_version: Text that distinguishes versions of the code of a checkpointed policy. It also allows policies
             that cannot be pickled.
         items: The items to score, in the order of the result; None for all.

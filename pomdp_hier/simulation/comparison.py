@@ -11,8 +11,8 @@ from tqdm import tqdm
 
 from pomdp_hier._arguments import Floats, check_integer, check_kind, check_level, is_one_of, is_real, numbered
 from pomdp_hier._intervals import effective_number, mean_interval, rarest, weighted_mean
+from pomdp_hier._io.checkpoint import Checkpoint
 from pomdp_hier._io.formats import held
-from pomdp_hier._io.writing import Checkpoint
 from pomdp_hier._progress import check_jobs, shown_progress
 from pomdp_hier._text import brief, listed, visible
 from pomdp_hier.errors import CheckpointError, ParameterError

@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from pomdp_hier._arguments import Floats, check_integer
 from pomdp_hier._intervals import mean_interval, unseen
-from pomdp_hier._io.writing import Checkpoint
+from pomdp_hier._io.checkpoint import Checkpoint
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import counted
 from pomdp_hier.errors import SimulationWarning

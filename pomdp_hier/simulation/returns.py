@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pomdp_hier._arguments import Floats, check_integer, unexpected
-from pomdp_hier._io.writing import Checkpoint, fingerprint, stable_text
+from pomdp_hier._io.checkpoint import Checkpoint, fingerprint, stable_text
 from pomdp_hier._text import brief
 from pomdp_hier._version import __version__
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError

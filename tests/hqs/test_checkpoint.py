@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from pomdp_hier._io.writing import Checkpoint, fingerprint
+from pomdp_hier._io.checkpoint import Checkpoint, fingerprint
 from pomdp_hier.errors import CheckpointError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.generic import Row, possible_in
@@ -156,7 +156,7 @@ def test_two_runs_cannot_share_a_file(tmp_path):
 
 KILLED = """
 import sys
-from pomdp_hier._io.writing import Checkpoint
+from pomdp_hier._io.checkpoint import Checkpoint
 from pomdp_hier.hqs.generic import Row, possible_in
 with Checkpoint.open(sys.argv[1], "key", Row, possible_in(10**6, 10**6)) as checkpoint:
     for item in range(10**6):
@@ -215,7 +215,7 @@ def test_fingerprints_tell_values_apart(tmp_path):
 @pytest.mark.slow
 def test_fingerprints_do_not_depend_on_the_process():
     code = (
-        "import numpy as np; from pomdp_hier._io.writing import fingerprint; "
+        "import numpy as np; from pomdp_hier._io.checkpoint import fingerprint; "
         "print(fingerprint(a={'x', 'y', 'z'}, b=np.arange(4), c={'k': np.linalg.norm}))"
     )
     keys = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier._arguments import check_integer
-from pomdp_hier._io.writing import Checkpoint
+from pomdp_hier._io.checkpoint import Checkpoint
 from pomdp_hier.errors import CheckpointError, DataWarning, MissingExtraError, ModelError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.generic import Row, possible_in

@@ -23,8 +23,9 @@ import pytest
 import pomdp_hier
 from pomdp_hier import Hierarchy, load_features, solve
 from pomdp_hier._imports import as_frame
-from pomdp_hier._io import formats, writing
-from pomdp_hier._io.writing import Checkpoint, write_file
+from pomdp_hier._io import checkpoint, formats
+from pomdp_hier._io.checkpoint import Checkpoint
+from pomdp_hier._io.writing import write_file
 from pomdp_hier._progress import in_processes
 from pomdp_hier.errors import (
     CheckpointError,
@@ -348,7 +349,7 @@ def test_a_search_too_big_for_sqlite_gets_a_lower_limit(tmp_path, monkeypatch):
     with (
         pytest.raises(CheckpointError, match="Solve with a lower memory_limit"),
         mmap.mmap(-1, 2**31 + 1) as zeros,  # more than 2 GB, none of which is in memory
-        writing._sqlite_errors(tmp_path / "c"),
+        checkpoint._sqlite_errors(tmp_path / "c"),
     ):
         connect(":memory:").execute("SELECT ?", (zeros,))
 

@@ -373,7 +373,10 @@ def _is_length(token: str) -> bool:
 
 
 def read_newick(source: TextSource | Any, join: Join) -> TreeArrays:
-    """Return the tree arrays of Newick text; leaves are the items, in the order of the text."""
+    """Return the tree arrays of Newick text; leaves are the items, in the order of the text.
+
+    Lengths, support values and rooting tags are checked and dropped: a hierarchy is topology. Underscores stay.
+    """
     text = read_text(source, is_text=lambda text: text.rstrip().endswith(";") or text.lstrip().startswith(("(", "[")))
     found = parse_newick(text)
     names: list[Hashable] = list(found.without_support())

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pomdp_hier._arguments import Floats, Ints, unexpected
-from pomdp_hier._io.writing import OTHER_FILE, Checkpoint
+from pomdp_hier._io.checkpoint import OTHER_FILE, Checkpoint
 from pomdp_hier.errors import CheckpointError
 from pomdp_hier.planning.certificates.exact_model import fingerprint
 from pomdp_hier.planning.point_based.linear_systems import never
