@@ -163,7 +163,7 @@ def run_lengths(task: Task, items: Ints, engine: str, advance: Advance) -> tuple
     """Return the expected number of items looked at, the item included, and of labels read, per item ``[m]`` each.
 
     At a node the searcher enters the children in a random order, drawn without replacement with probabilities
-    proportional to eta. A sibling c comes before the correct child r with probability ``eta_c / (eta_c + eta_r)``, which
+    proportional to eta. A sibling c comes before the correct child r with probability ``eta_c / (eta_c + eta_r)``. It
     is ``sigma((s_c - s_r) / delta_t)`` with the logistic function sigma (Plackett and Luce). Then each item below c is
     looked at, and each label below it read.
     """
