@@ -1,10 +1,12 @@
 """A test that meets an extra which is not installed is skipped and says which; with ``--all-extras`` it fails."""
 
 import doctest
+import gc
 import importlib.util
 import signal
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 from _pytest.doctest import MultipleDoctestFailures
 
@@ -25,9 +27,29 @@ collect_ignore_glob = (
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# While modules are imported and rewritten, and tests collected, nothing of it can be freed: passes over all of it would
+# take a third of the time until the first test, and each one during the tests as long as the next.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all-extras", action="store_true", help="fail, and do not skip, where an extra is missing")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw a few examples by default, and many where the slow tests run."""
+    slow_too = config.getoption("markexpr") != "not slow"
+    health = [hypothesis.HealthCheck.too_slow]
+    hypothesis.settings.register_profile(
+        "here", max_examples=60 if slow_too else 10, deadline=None, suppress_health_check=health
+    )
+    hypothesis.settings.load_profile("here")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import linkage
 
@@ -23,7 +23,6 @@ from tests.planted import clean_case
 datasets = optional("sklearn.datasets")
 
 
-@settings(max_examples=40, deadline=None)
 @given(oracle.trees(), st.integers(0, 99), st.booleans())
 @pytest.mark.slow
 def test_every_figure_by_another_route(tree, seed, enter):

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pomdp_hier._engines.task import LookAhead
@@ -71,7 +71,6 @@ def plain(tree, X, options, result):
     return arriving, misled, choices, right, perfect
 
 
-@settings(max_examples=60, deadline=None)
 @given(cases())
 @pytest.mark.slow
 def test_every_sum_by_loops(case):
@@ -94,7 +93,6 @@ def test_every_sum_by_loops(case):
                 np.testing.assert_array_equal(found.n_correct, right)
 
 
-@settings(max_examples=60, deadline=None)
 @given(cases(), st.integers(0, 99))
 @pytest.mark.slow
 def test_who_is_lost_by_a_walk_along_the_best_child(case, seed):
@@ -169,7 +167,6 @@ def test_equal_rows_of_a_precomputed_matrix_are_no_duplicates():
     assert lost.item == 5
 
 
-@settings(max_examples=40, deadline=None)
 @given(cases(), st.randoms(use_true_random=False))
 def test_item_order_and_labels_change_nothing(case, random):
     tree, X, options = case

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pomdp_hier.analysis.diagnosis import diagnose
@@ -42,7 +42,6 @@ def test_nothing_to_move_in_a_clean_tree():
     assert suggest_moves(X, diagnose(X, tree, **DELTA), **DELTA) == []
 
 
-@settings(max_examples=40, deadline=None)
 @given(oracle.trees(), st.integers(0, 99), st.sampled_from(["one-step", "descend"]))
 @pytest.mark.slow
 def test_gains_are_those_of_the_changed_tree(tree, seed, policy):

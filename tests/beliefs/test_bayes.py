@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import pytest
 import sympy
-from hypothesis import given, settings
+from hypothesis import given
 
 from pomdp_hier import POMDP, BayesUpdater, Belief
 from pomdp_hier.errors import ImpossibleObservationError, ModelError
@@ -10,7 +10,6 @@ from pomdp_hier.problems import tiger
 from tests.random_problems import exact_arrays, random_arrays, sizes_and_seed
 
 
-@settings(max_examples=60, deadline=None)
 @given(sizes_and_seed())
 def test_posteriors_are_those_of_dense_bayes_to_the_last_fraction(drawn):
     arrays = exact_arrays(*drawn)
@@ -28,7 +27,6 @@ def test_posteriors_are_those_of_dense_bayes_to_the_last_fraction(drawn):
                 assert branches[o] == (evidence, updated)
 
 
-@settings(max_examples=60, deadline=None)
 @given(sizes_and_seed())
 def test_posteriors_of_floats_are_those_of_dense_bayes(drawn):
     arrays = random_arrays(*drawn)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from pomdp_hier import POMDP, BayesUpdater, compare_updaters
 from pomdp_hier.beliefs import TabularUpdater
@@ -9,7 +9,6 @@ from pomdp_hier.problems import tiger
 from tests.random_problems import random_arrays, sizes_and_seed
 
 
-@settings(max_examples=60, deadline=None)
 @given(sizes_and_seed())
 def test_both_forms_of_belief_are_updated_as_dense_bayes_does(drawn):
     arrays = random_arrays(*drawn)

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from pomdp_hier import BayesUpdater, Belief
 from pomdp_hier.beliefs import BeliefUpdater, ParticleUpdater, TabularUpdater
@@ -138,7 +138,6 @@ def test_a_class_or_a_function_of_other_arguments_is_refused_at_once():
         as_updater(lambda belief, action: belief, tiger())
 
 
-@settings(max_examples=15, deadline=None)
 @given(sizes_and_seed())
 def test_many_particles_come_close_to_bayes(drawn):
     problem = random_arrays(*drawn).problem()

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import linkage
 
@@ -67,7 +67,6 @@ def folder(case, tmp_path):
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_partitions_score_as_the_whole(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32), label="seed"))
@@ -93,7 +92,6 @@ def test_partitions_score_as_the_whole(data):
         np.testing.assert_allclose(parts.values, whole.values, atol=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 80), st.integers(1, 80), st.booleans())
 def test_partitions_are_whole_subtrees_and_share_only_the_top_and_its_children(seed, n_items, size, singletons):
     tree = random_tree(np.random.default_rng(seed), n_items, singletons)

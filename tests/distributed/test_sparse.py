@@ -1,5 +1,7 @@
 """Arrays and sparse features as they are, and sparse features in parts: the values of `evaluate`."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,6 +13,8 @@ from pomdp_hier.hqs.score import evaluate
 from tests.distributed.test_distributed import random_tree
 
 N = 60
+# Each similarity, each size of partitions and each policy once; the slow tests combine them.
+_TOLD_APART = [("cosine", 9, "descend"), ("negative_euclidean", 9, "one-step"), ("inverse_sqeuclidean", 100, "descend")]
 
 
 @pytest.fixture
@@ -25,9 +29,13 @@ def case(tmp_path):
     return X.tocsr(), random_tree(rng, N, True), tmp_path
 
 
-@pytest.mark.parametrize("similarity", ["cosine", "negative_euclidean", "inverse_sqeuclidean"])
-@pytest.mark.parametrize("partition_items", [9, 100])
-@pytest.mark.parametrize("policy", ["one-step", "descend"])
+@pytest.mark.parametrize(
+    ("similarity", "partition_items", "policy"),
+    [
+        pytest.param(*case, marks=[pytest.mark.slow] * (case not in _TOLD_APART))
+        for case in product(("cosine", "negative_euclidean", "inverse_sqeuclidean"), (9, 100), ("one-step", "descend"))
+    ],
+)
 def test_every_form_has_the_values_of_evaluate(case, similarity, partition_items, policy, monkeypatch):
     X, tree, folder = case
     files = [folder / f"{name}.npz" for name in ("p2", "p10", "p11")]

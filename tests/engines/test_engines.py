@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pomdp_hier._engines import on_numpy
@@ -107,7 +107,6 @@ def _pieces(request):
 @pytest.mark.usefixtures("_pieces")
 class TestAgainstThePlainScorer:
     @pytest.mark.parametrize("engine", ENGINES)
-    @settings(max_examples=40, deadline=None)
     @given(case=cases(), kind=similarities())
     def test_one_step(self, case, kind, engine):
         tree, X, options = case
@@ -115,7 +114,6 @@ class TestAgainstThePlainScorer:
         options = {**options, "delta": options["delta"] * scale}
         check(quiet(X, tree, similarity=similarity, engine=engine, **options), oracle.Oracle(tree, plain(X), **options))
 
-    @settings(max_examples=20, deadline=None)
     @given(case=cases(), kind=similarities())
     def test_sparse(self, case, kind):
         tree, X, options = case
@@ -125,7 +123,6 @@ class TestAgainstThePlainScorer:
         check(result, oracle.Oracle(tree, plain(X), **options))
 
     @pytest.mark.parametrize("engine", ENGINES)
-    @settings(max_examples=20, deadline=None)
     @given(case=cases(), depth=st.sampled_from([2, 3, None]))
     def test_looking_further_ahead(self, case, depth, engine):
         tree, X, options = case
@@ -138,14 +135,12 @@ class TestAgainstThePlainScorer:
 
     @pytest.mark.parametrize("engine", ENGINES)
     @pytest.mark.parametrize("policy", ["descend", "search-root", "hindsight"])
-    @settings(max_examples=20, deadline=None)
     @given(case=cases())
     def test_other_policies(self, case, policy, engine):
         tree, X, options = case
         plain = oracle.Oracle(tree, oracle.cosine(X), policy=policy, **options)
         check(quiet(X, tree, policy=policy, engine=engine, **options), plain)
 
-    @settings(max_examples=20, deadline=None)
     @given(case=cases(), data=st.data())
     def test_precomputed(self, case, data):
         tree, _, options = case
@@ -158,7 +153,6 @@ class TestAgainstThePlainScorer:
             oracle.Oracle(tree, oracle.precomputed(S), **options),
         )
 
-    @settings(max_examples=20, deadline=None)
     @given(case=cases())
     def test_a_similarity_of_ones_own(self, case):
         tree, X, options = case
@@ -167,7 +161,6 @@ class TestAgainstThePlainScorer:
         check(evaluate(sp.csr_matrix(X), tree, similarity=manhattan, **options), plain)
 
     @pytest.mark.parametrize("engine", ENGINES)
-    @settings(max_examples=20, deadline=None)
     @given(case=cases())
     def test_a_reward_of_ones_own(self, case, engine):
         def reward(size, n_items):
@@ -414,7 +407,6 @@ def test_weights_of_lists_of_one_length_are_independent_of_others(width):
     assert loss == pytest.approx(ragged_loss[:n], abs=1e-14)
 
 
-@settings(max_examples=25)
 @given(oracle.trees())
 def test_the_child_that_holds_an_item_is_found_from_every_node(tree):
     nodes = np.arange(tree.n_nodes)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pomdp_hier.features import dense
@@ -20,7 +20,6 @@ def plain(tree, X):
 
 
 @pytest.mark.parametrize("run", [4096, 2])
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_sums_are_sums(run, data):
     tree = data.draw(trees())
@@ -52,7 +51,6 @@ def test_order_of_addition_is_the_same_for_equal_subtrees():
     np.testing.assert_array_equal(found, cluster_sums(alone, lambda items: X[10 + items], 3))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     data=st.data(), dtype=st.sampled_from(["float32", "float64"]), kind=st.sampled_from([Cosine(), NegativeEuclidean()])
 )
@@ -78,7 +76,6 @@ def test_sums_are_written_to_the_given_array(tmp_path):
     np.testing.assert_array_equal(out, [[1.0], [3.0]])
 
 
-@settings(max_examples=40, deadline=None)
 @given(tree=trees())
 def test_children_and_places(tree):
     nodes = np.arange(tree.n_nodes)

@@ -81,12 +81,13 @@ class Finding:
 
 @dataclass
 class Tally:
-    """What a run saw: how many inputs were read, how many refused, and the findings."""
+    """What a run saw: how many inputs were read, how many refused, the findings, and which seeds were read."""
 
     inputs: int = 0
     read: int = 0
     slowest: tuple[float, int] = (0.0, -1)
     findings: list[Finding] = field(default_factory=list)
+    seeds: list[Finding | bool] = field(default_factory=list)
 
     def kinds(self) -> dict[tuple[str, str], list[Finding]]:
         """Return the findings by what they are and where."""
@@ -162,8 +163,8 @@ def run_here(
     tally = Tally()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for seed in reader.corpus:  # what is imported at the first use is no input's memory
-            attempt(reader, seed, folder)
+        # What is imported at the first use is no input's memory.
+        tally.seeds = [attempt(reader, seed, folder) for seed in reader.corpus]
         until = time.monotonic() + (math.inf if seconds is None else seconds)
         for number in numbers:
             if time.monotonic() > until:

@@ -10,7 +10,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pomdp_hier.errors import PomdpHierError
@@ -42,7 +42,6 @@ def paths(node: Node, above: tuple[str, ...] = ()) -> dict[int, tuple[str, ...]]
     return {i: p for child in node.children for i, p in paths(child, (*above, name(node))).items()}
 
 
-@settings(max_examples=30, deadline=None)
 @given(samples(), st.booleans(), st.randoms(use_true_random=False))
 def test_the_same_tree_through_every_reader(sample: Sample, singletons: bool, random: Any) -> None:
     tree = sample.hierarchy(singletons)
@@ -107,7 +106,6 @@ OPTIONS = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("reader", READERS)
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     text=st.one_of(st.text(), st.lists(PIECES, max_size=40).map("".join)),
     noise=st.binary(max_size=3),
@@ -156,7 +154,6 @@ VALUES = st.recursive(
     ],
     ids=lambda reader: reader.__name__,
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(value=VALUES)
 def test_no_reader_raises_anything_but_ours_on_values(reader: Callable[[Any], Hierarchy], value: Any) -> None:
     try:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
@@ -18,7 +18,6 @@ from tests.hierarchy_oracle import Sample, samples
 MILLION = 1_000_000
 
 
-@settings(max_examples=80, deadline=None)
 @given(samples(), st.booleans())
 def test_every_field_is_what_recursion_says(sample: Sample, singletons: bool) -> None:
     tree = sample.hierarchy(singletons)
@@ -54,7 +53,6 @@ def test_every_field_is_what_recursion_says(sample: Sample, singletons: bool) ->
     assert tree.singletons is singletons
 
 
-@settings(max_examples=50, deadline=None)
 @given(samples(), st.booleans(), st.data())
 def test_numbering_and_child_order_do_not_matter_item_rows_do(
     sample: Sample, singletons: bool, data: st.DataObject
@@ -81,7 +79,6 @@ def test_numbering_and_child_order_do_not_matter_item_rows_do(
     assert moved.permuted(np.argsort(perm)) == tree
 
 
-@settings(max_examples=50, deadline=None)
 @given(samples(), samples())
 def test_equal_means_the_same_clusters(one: Sample, two: Sample) -> None:
     def signature(sample: Sample) -> list[tuple[frozenset[int], int]]:
@@ -98,7 +95,6 @@ def test_equality_sees_singletons_and_other_types() -> None:
     assert tree != "tree"
 
 
-@settings(max_examples=50, deadline=None)
 @given(samples(), st.booleans())
 def test_collapse_unary_leaves_the_same_distinct_clusters(sample: Sample, singletons: bool) -> None:
     tree = sample.hierarchy(singletons)
@@ -209,7 +205,6 @@ def test_empty_clusters_are_dropped_with_a_count() -> None:
     assert tree.labels == ("a", "b", "c", "r")
 
 
-@settings(max_examples=50, deadline=None)
 @given(samples(), st.data())
 def test_a_changed_tree_knows_each_node_by_what_it_was_called(sample: Sample, data: st.DataObject) -> None:
     """Whatever is moved, and however often: the node called so holds what the old numbers say it holds."""

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pomdp_hier.errors import ParameterError
@@ -28,7 +28,6 @@ def log_likelihood(tree, X, delta, nu):
     return (math.fsum(logs) / len(logs) if logs else math.nan), len(logs)
 
 
-@settings(max_examples=25, deadline=None)
 @given(oracle.trees(), st.integers(0, 99), st.sampled_from([1.0, 1.5]))
 def test_no_other_temperature_is_more_likely(tree, seed, nu):
     X = np.random.default_rng(seed).normal(size=(tree.n_items, 3))

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pomdp_hier import BayesUpdater
@@ -71,7 +71,6 @@ def test_every_rule_of_the_engine_has_its_policy(name, policy):
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
 def test_on_random_trees_the_two_routes_agree(data):
     tree = data.draw(trees(max_items=9))
     X = data.draw(features(tree.n_items))

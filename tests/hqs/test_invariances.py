@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pomdp_hier import measures
@@ -55,7 +55,6 @@ def with_only_children(tree: Hierarchy, nodes: list[int]) -> Hierarchy:
     return Hierarchy(parent, tree.n_items, singletons=tree.singletons)
 
 
-@settings(max_examples=25, deadline=None)
 @given(oracle.trees(), SEEDS, POLICIES)
 @pytest.mark.slow
 def test_numbers_names_and_the_order_of_children(tree, seed, policy):
@@ -70,7 +69,6 @@ def test_numbers_names_and_the_order_of_children(tree, seed, policy):
     same(everything(X, tree, delta=0.3, policy=policy), everything(X, other, delta=0.3, policy=policy))
 
 
-@settings(max_examples=25, deadline=None)
 @given(oracle.trees(), SEEDS, POLICIES)
 def test_the_order_of_items(tree, seed, policy):
     rng = np.random.default_rng(seed)
@@ -82,7 +80,6 @@ def test_the_order_of_items(tree, seed, policy):
     same(everything(X, tree, delta=0.3, policy=policy), other, perm)
 
 
-@settings(max_examples=30, deadline=None)
 @given(oracle.trees(), SEEDS, st.sampled_from(["one-step", "optimal"]), st.data())
 @pytest.mark.slow
 def test_an_only_child_more_changes_nothing(tree, seed, policy, data):

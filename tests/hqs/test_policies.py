@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pomdp_hier import Belief
@@ -84,7 +84,6 @@ def test_a_leaf_cluster_is_searched():
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 14))
-@settings(max_examples=30, deadline=None)
 def test_the_optimal_policy_is_what_full_look_ahead_finds(seed, n_nodes):
     rng = np.random.default_rng(seed)
     eta, rewards = random_guidance(rng, n_nodes, exact=True)
@@ -101,7 +100,6 @@ def test_the_optimal_policy_is_what_full_look_ahead_finds(seed, n_nodes):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 14))
-@settings(max_examples=30, deadline=None)
 def test_no_policy_beats_the_clairvoyant_one_in_the_environment(seed, n_nodes):
     rng = np.random.default_rng(seed)
     eta, rewards = random_guidance(rng, n_nodes, exact=True)

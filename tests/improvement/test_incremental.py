@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pomdp_hier.errors import ParameterError, PomdpHierError
@@ -259,7 +259,6 @@ def test_a_cluster_that_comes_to_another_level_takes_its_temperatures_along(poli
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
-@settings(max_examples=15, deadline=None)
 @given(trees(), st.integers(0, 99))
 def test_after_every_edit_the_values_are_those_of_the_changed_tree(name, tree, seed):
     rng = np.random.default_rng(seed)

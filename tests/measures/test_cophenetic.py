@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import pdist, squareform
 
@@ -30,7 +30,6 @@ def test_scipy(method):
             assert cophenetic_correlation(sp.csr_matrix(X), tree, heights=Z[:, 2]) == pytest.approx(expected, abs=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
 @given(trees_with_features())
 def test_heights_from_sizes_and_levels(case):
     tree, X = case

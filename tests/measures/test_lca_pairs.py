@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures.lca_pairs import PairSums, pair_counts
 from tests.measure_oracle import cosines, pairs, trees_with_features
 
 
-@settings(max_examples=40, deadline=None)
 @given(trees_with_features())
 def test_every_sum_is_that_of_the_matrix(case):
     tree, X = case

@@ -7,7 +7,7 @@ from math import log
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import linkage
 
@@ -29,7 +29,6 @@ from tests.measure_oracle import cosines, inner_path, meeting, pairs, trees_with
 datasets = optional("sklearn.datasets")
 
 
-@settings(max_examples=25, deadline=None)
 @given(trees_with_features())
 def test_the_sum_over_all_pairs(case):
     tree, X = case
@@ -110,7 +109,6 @@ def slow(matrix, tree, weights):
     return sum(p[node] * log(p[node] / q[node]) for node in p if p[node] > 1e-14), most
 
 
-@settings(max_examples=40, deadline=None)
 @given(trees_with_features(signed=False), st.sampled_from(["degree", "uniform"]))
 def test_the_definition(case, weights):
     tree, X = case
@@ -166,7 +164,6 @@ def test_negative_similarities_and_other_weights_are_refused():
 PATHS = st.lists(st.sampled_from("ab"), max_size=3).map(tuple)
 
 
-@settings(max_examples=40, deadline=None)
 @given(samples(), st.data())
 def test_the_best_cluster_of_every_class(sample, data):
     tree = sample.hierarchy(data.draw(st.booleans()))
@@ -206,7 +203,6 @@ def test_a_tree_that_is_the_classes_fits_them():
         class_f_score(tree, ["x"])
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(PATHS, PATHS), max_size=6))
 def test_paths_as_sets_of_ancestors(cases):
     sets = [tuple({path[:k] for k in range(1, len(path) + 1)} for path in case) for case in cases]
@@ -241,7 +237,6 @@ def test_rows_of_an_array_are_paths():
     assert hierarchical_precision_recall(codes, [(1, 2), (3, 5)]).precision == 3 / 4
 
 
-@settings(max_examples=40, deadline=None)
 @given(samples(), st.data())
 def test_purity_pair_by_pair(sample, data):
     tree = sample.hierarchy(data.draw(st.booleans()))
@@ -254,7 +249,6 @@ def test_purity_pair_by_pair(sample, data):
     assert np.isnan(found) if not shares else found == pytest.approx(np.mean(shares), abs=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
 @given(samples(), st.data())
 def test_branching_nodes_are_the_meeting_points_of_each_class(sample, data):
     tree = sample.hierarchy()
@@ -274,7 +268,6 @@ def test_branching_nodes_are_the_meeting_points_of_each_class(sample, data):
         assert (rows[above][1] if above >= 0 else -1) == (lowest if lowest in higher else -1)
 
 
-@settings(max_examples=30, deadline=None)
 @given(samples())
 def test_neighbours_meet_where_they_meet(sample):
     tree = sample.hierarchy()

@@ -6,7 +6,7 @@ from math import comb, isnan
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, pearsonr, spearmanr
 
@@ -65,7 +65,6 @@ def two_trees(draw):
 
 
 @given(two_trees())
-@settings(max_examples=20, deadline=None)
 def test_robinson_foulds_counts_the_clusters_that_one_tree_has(trees):
     one, other = map(clusters, trees)
     assert robinson_foulds(*trees, normalized=False) == len(one ^ other)
@@ -74,7 +73,6 @@ def test_robinson_foulds_counts_the_clusters_that_one_tree_has(trees):
 
 
 @given(two_trees())
-@settings(max_examples=20, deadline=None)
 def test_common_clusters_have_the_same_items(trees):
     one, other = trees
     inside = [frozenset(one.items(node).tolist()) for node in range(one.n_nodes)]
@@ -84,7 +82,6 @@ def test_common_clusters_have_the_same_items(trees):
 
 
 @given(two_trees())
-@settings(max_examples=20, deadline=None)
 def test_triplets_are_those_that_the_trees_do_not_say_alike(trees):
     one, other = trees
     n = one.n_items
@@ -96,7 +93,6 @@ def test_triplets_are_those_that_the_trees_do_not_say_alike(trees):
 
 @pytest.mark.parametrize("heights", ["sizes", "levels"])
 @given(two_trees())
-@settings(max_examples=15, deadline=None)
 def test_correlations_are_scipys_over_all_pairs(heights, trees):
     def of(tree, node):
         return tree.sizes[node] if heights == "sizes" else tree.height - tree.levels[node]
@@ -240,7 +236,6 @@ def brute_force(tree: Hierarchy, reference: Hierarchy) -> Fraction:
     return 1 - sum(abs(distance(tree, i, j) - distance(reference, i, j)) for i, j in pairs) / n**2
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_the_definition_pair_by_pair(data):
     n_items = data.draw(st.integers(1, 9))
@@ -403,7 +398,6 @@ def test_entanglement_by_its_definition(power):
 
 
 @given(st.data())
-@settings(max_examples=15, deadline=None)
 def test_untangling_tangles_nothing_and_keeps_the_trees(data):
     n_items = data.draw(st.integers(1, 8))
     one, other = (data.draw(samples(n_items=n_items)).hierarchy() for _ in range(2))

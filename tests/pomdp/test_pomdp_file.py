@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pomdp_hier.errors import ModelError, ParameterError
@@ -453,7 +453,6 @@ def statements(draw: st.DrawFn) -> tuple[str, tuple[str, tuple[Any, ...], np.nda
 
 @pytest.mark.slow
 @given(st.lists(statements(), max_size=25))
-@settings(max_examples=150, deadline=None)
 def test_any_statements_mean_what_slices_of_dense_arrays_mean(drawn: list[Any]) -> None:
     dense = {word: np.zeros(dense_shape(word)) for word in "TOR"}
     dense["T"][:] = np.eye(3)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pomdp_hier.errors import ParameterError, PomdpFileError
@@ -200,7 +200,6 @@ def message_of(text: str, *, exact: bool = False, normalize: bool = False) -> st
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map(" ".join), st.booleans(), st.booleans(), st.booleans())
 @example("states: 1999999 actions: 1999999 observations: 1999999 O: * uniform T: * identity", False, False, False)
-@settings(max_examples=200, deadline=None)
 def test_pieces_of_the_grammar_in_any_order_raise_nothing_else(
     text: str, preamble: bool, exact: bool, normalize: bool
 ) -> None:
@@ -209,7 +208,6 @@ def test_pieces_of_the_grammar_in_any_order_raise_nothing_else(
 
 
 @given(st.text(max_size=200), st.integers(0, len(PREAMBLE + REST)), st.integers(0, 3))
-@settings(max_examples=150, deadline=None)
 def test_any_text_anywhere_raises_nothing_else(noise: str, at: int, dropped: int) -> None:
     whole = PREAMBLE + REST
     assert re.match(r"<text>:\d+:\d+: got ", message_of(whole[:at] + noise + whole[at + dropped :]))

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pomdp_hier.errors import ModelError
@@ -39,7 +39,6 @@ def random_problem(seed: int, reward_places: int) -> POMDP:
 
 
 @given(st.integers(0, 10**6), st.integers(2, 4))
-@settings(max_examples=100, deadline=None)
 def test_a_round_trip_is_exact(seed: int, reward_places: int) -> None:
     problem = random_problem(seed, reward_places)
     copy = rewritten(problem)

@@ -2,7 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy import sparse
 
 from pomdp_hier import POMDP, Belief
@@ -25,7 +25,6 @@ def as_functions(arrays, problem):
     )
 
 
-@settings(max_examples=40, deadline=None)
 @given(sizes_and_seed())
 def test_walked_models_and_taken_arrays_compile_alike(drawn):
     arrays = random_arrays(*drawn)
@@ -38,7 +37,6 @@ def test_walked_models_and_taken_arrays_compile_alike(drawn):
     assert np.allclose(walked.reward, taken.reward, atol=1e-13, rtol=0)
 
 
-@settings(max_examples=40, deadline=None)
 @given(sizes_and_seed())
 def test_state_dependent_observations_give_the_same_outcomes_as_the_models(drawn):
     arrays = exact_arrays(*drawn)

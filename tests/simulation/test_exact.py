@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pomdp_hier import POMDP, BayesUpdater
@@ -99,7 +99,6 @@ def _objects(nested):
 
 @pytest.mark.slow
 @given(st.data())
-@settings(max_examples=25, deadline=None)
 def test_equals_the_sum_over_histories(data):
     problem, environment = random_problem(data.draw), random_problem(data.draw)
     pivot = F(data.draw(st.integers(1, 9)), 10)

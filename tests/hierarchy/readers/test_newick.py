@@ -1,7 +1,7 @@
 """Newick: names and quotes, what is dropped, positions of errors, a million levels."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pomdp_hier.errors import HierarchyError, HierarchyWarning, ParameterError, ReaderError
@@ -73,7 +73,6 @@ def test_errors_say_where(text: str, message: str) -> None:
         Hierarchy.from_newick(text.encode("utf-8", "replace") if ";" not in text else text)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(min_size=1).filter(lambda text: text.isprintable() or "\n" in text), min_size=2, unique=True))
 def test_any_name_comes_back(names: list[str]) -> None:
     names = [name for name in names if not any("\ud800" <= char <= "\udfff" for char in name)]

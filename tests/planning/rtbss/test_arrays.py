@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -61,7 +61,6 @@ def test_in_pieces(kind, seed, monkeypatch):
     assert pieces.stats["nodes"] >= whole.stats["nodes"]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     depth=st.integers(2, 4),
@@ -121,7 +120,6 @@ def test_expand_is_bayes(kind):
         np.testing.assert_allclose(row, mass / mass.sum(), atol=1e-15)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10**6), st.booleans(), st.booleans())
 def test_merge_is_equality(seed, as_sparse, labelled):
     rng = np.random.default_rng(seed)
