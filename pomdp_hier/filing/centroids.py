@@ -16,7 +16,7 @@ from pomdp_hier.features.membership import ranges
 from pomdp_hier.features.validation import Features, require_whole, row_pieces
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-_BLOCK_VALUES = 1 << 21  # items x clusters of one block
+_BLOCK_VALUES = 1 << 18  # items x clusters of one block, which stays in the cache
 _CANCELLED = 1e-13  # of the squared number of items, below which a squared length is rounding
 
 
@@ -167,7 +167,7 @@ class Centroids:
         """Return the cosine of each item with each cluster's centroid, the item left out ``[m, K]``."""
         rows = self.units(items)
         products = (rows @ self._columns).toarray() if self.units.sparse else rows @ self._columns
-        cosines: Floats = products[:, self.parent]
+        cosines: Floats = np.take(products, self.parent, axis=1)  # in rows, where indexing would give columns
         cosines *= self._share
         cosines += products
         cosines *= self._inverse
@@ -219,11 +219,11 @@ class Centroids:
         Args:
             values: One value per item and cluster ``[m, K]``; changed to the sums along the paths.
         """
-        at_home = values[:, self.homes]
+        at_home = np.take(values, self.homes, axis=1)
         values[:, 0] = 0.0
         for low, high in [*self._levels()][2:]:
-            values[:, low:high] += values[:, self.parent[low:high]]
-        above = values[:, self.parent[self.homes]]
+            values[:, low:high] += np.take(values, self.parent[low:high], axis=1)
+        above = np.take(values, self.parent[self.homes], axis=1)
         above /= np.maximum(self.depths[self.homes] - 1, 1)
         return at_home, above
 

@@ -186,33 +186,28 @@ class _Judged:
         model, home = self.model, self.centroids.home[items]
         rows = np.arange(len(items))
         cosines = self.centroids.cosines(items)
-        chances = model.log_probabilities(
+        chances = model.probabilities(
             *path_values(self.centroids, cosines, model.transform, model.tau), self.weights[items]
         )
         own = chances[rows, home]
-        below, equal = (chances < own[:, None]).sum(axis=1), (chances == own[:, None]).sum(axis=1) - 1
-        self.rank[items] = (below + 0.5 * equal) / (chances.shape[1] - 1)
-        self.log_own[items] = own
-        chances[rows, home] = -np.inf
+        below, up_to = (np.count_nonzero(less(chances, own[:, None]), axis=1) for less in (np.less, np.less_equal))
+        self.rank[items] = (below + 0.5 * (up_to - 1 - below)) / (chances.shape[1] - 1)
+        self.log_own[items] = np.log(own)
+        chances[rows, home] = 0.0
         self.closest[items] = closest = chances.argmax(axis=1)
-        self.as_well[items] = chances[rows, closest] >= own + np.log(_TIE)
+        self.as_well[items] = chances[rows, closest] >= own * _TIE
+        filed = self.siblings.filed(chances, home, model.near)
+        self.log_elsewhere[items] = self.log_ranked[items] = np.log(filed.sum(axis=1))
         if model.near_order != model.near:
-            self.log_ranked[items] = _log_sum(chances + self.siblings.log_noise(home, model.near_order))
-        chances += self.siblings.log_noise(home, model.near)
-        self.log_elsewhere[items] = _log_sum(chances)
+            self.log_ranked[items] = np.log(self.siblings.filed(chances, home, model.near_order).sum(axis=1))
         for place in range(2):
-            best = chances.argmax(axis=1)
-            top = chances[rows, best]
-            self.best[place, items], self.log_best[place, items] = np.where(np.isfinite(top), best, -1), top
-            chances[rows, best] = -np.inf
+            best = filed.argmax(axis=1)
+            top = filed[rows, best]
+            self.best[place, items] = np.where(top > 0, best, -1)
+            np.log(top, out=top, where=top > 0)
+            self.log_best[place, items] = np.where(self.best[place, items] < 0, -np.inf, top)
+            filed[rows, best] = 0.0
         self.done[items] = True
-
-
-def _log_sum(logs: Floats) -> Floats:
-    """Return the logarithm of the sum of the exponentials ``[m]``."""
-    top = logs.max(axis=1)
-    total: Floats = top + np.log(np.exp(logs - top[:, None]).sum(axis=1))
-    return total
 
 
 def _order(judged: _Judged, odds: Floats, noise: float, told: Bools) -> Ints:

@@ -19,6 +19,7 @@ from pomdp_hier.filing.centroids import Centroids
 PRIOR, PRIOR_NOISE = 18.0, 0.05  # Beta(1, 19): density 18 log(1 - noise), mean
 NEAR = 0.5  # share of the noise that stays among siblings, where there is evidence for near misfilings
 _SOFTER = 0.5
+_LOWEST = -690.0  # log of the smallest probability of a home, as a share of the largest
 SPREAD = 20.0  # standard deviation of a weight's prior, in standard deviations of its values
 _NEEDED_SOFTER, _NEEDED_NEAR = (0.012, 2.0), (0.01, 3.0)  # gain that a richer model needs: per item, in standard errors
 _NEEDED = 5.0  # and in all
@@ -29,6 +30,7 @@ _LEAST_NOISE, _MOST_NOISE = (
 )  # the second: noise above that stands for features that do not distinguish the homes
 _SAMPLE, _SAMPLE_LIKE, _ALL_HOMES, _BEST, _OTHERS = 3000, 1000, 800, 200, 200
 _SMALLEST_TAU = 1e-6
+_PIECE = 1 << 15  # items x homes that are summed at once, which stay in the cache
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,8 @@ class FilingModel:
     contradicted: bool = False
     near_order: float = 0.0
 
-    def log_probabilities(self, leaf: Floats, path: Floats, weights: Floats) -> Floats:
-        """Return ``log P(l | x)`` ``[m, L]``.
+    def probabilities(self, leaf: Floats, path: Floats, weights: Floats) -> Floats:
+        """Return ``P(l | x)`` ``[m, L]``; none is below 1e-300, so that all have logarithms.
 
         Args:
             leaf: Value at each home ``[m, L]``.
@@ -68,11 +70,19 @@ class FilingModel:
         scores: Floats = self.leaf_weight * leaf
         scores += self.path_weight * path
         scores *= weights[:, None]
+        scores -= scores.max(axis=1, keepdims=True)
+        np.maximum(scores, _LOWEST, out=scores)
         if not self.softer:
-            return log_softmax(scores)
-        half = log_softmax(_SOFTER * scores) + np.log(self.softer)
-        mixed: Floats = np.logaddexp(log_softmax(scores) + np.log1p(-self.softer), half)
-        return mixed
+            np.exp(scores, out=scores)
+            scores /= scores.sum(axis=1, keepdims=True)
+            return scores
+        scores *= _SOFTER
+        half = np.exp(scores, out=scores)
+        full: Floats = half * half  # at the whole weights, as _SOFTER is 1/2
+        full *= (1.0 - self.softer) / full.sum(axis=1, keepdims=True)
+        half *= self.softer / half.sum(axis=1, keepdims=True)
+        full += half
+        return full
 
 
 def log_softmax(scores: Floats) -> Floats:
@@ -114,11 +124,13 @@ class Siblings:
         """Return the additional ``nu(f | l)`` where f is a sibling of the true home l, per l ``[L]``."""
         return np.divide(near, self.others, out=np.zeros(len(self.group)), where=self.others > 0)
 
-    def log_noise(self, home: Ints, near: float) -> Floats:
-        """Return ``log nu(f | l)`` for items filed at ``home`` and every l ``[m, L]``."""
-        same = self.group[None, :] == self.group[home][:, None]
-        apart = self.anywhere(near)
-        return np.where(same, np.log(apart + self.beside(near)), np.log(apart))
+    def filed(self, chances: Floats, home: Ints, near: float) -> Floats:
+        """Return ``P(l | x) nu(f | l)`` of items filed at ``home``, for every l ``[m, L]``."""
+        filed: Floats = chances * self.anywhere(near)
+        if near:
+            same = self.group[None, :] == self.group[home][:, None]
+            filed += np.where(same, chances, 0.0) * self.beside(near)
+        return filed
 
 
 def item_weights(centroids: Centroids) -> Floats:
@@ -254,9 +266,10 @@ def _samples(
     if n_homes > _ALL_HOMES:
         offsets[1 + _BEST :] = np.log((n_homes - 1 - _BEST) / _OTHERS)
     column = own if n_homes <= _ALL_HOMES else np.zeros(len(own), dtype=np.int64)
-    beside = siblings.beside(1.0)[at] * (siblings.group[at] == siblings.group[own][:, None])
+    beside = np.ascontiguousarray(siblings.beside(1.0)[at] * (siblings.group[at] == siblings.group[own][:, None]))
     beside[np.arange(len(own)), column] = 0.0
-    rest = (np.full(at.shape, 1.0 / n_homes), beside, (siblings.others[at] > 0).astype(np.float64), n_homes)
+    has_siblings = np.ascontiguousarray((siblings.others[at] > 0).astype(np.float64))
+    rest = (np.full(at.shape, 1.0 / n_homes), beside, has_siblings, n_homes)
     return {
         name: _Sample(
             np.concatenate([leaf for leaf, _ in parts]),
@@ -286,7 +299,8 @@ class _Fit:
 
     def __init__(self, sample: _Sample) -> None:
         self._sample = sample
-        self._rows = np.arange(len(sample.own))
+        step = max(1, _PIECE // sample.leaf.shape[1])
+        self._slices = [slice(low, low + step) for low in range(0, len(sample.own), step)]
         spread = [float(values.std(axis=1).mean()) or 1.0 for values in (sample.leaf, sample.path)]
         self._scale = np.array(spread)
         self._values = [sample.leaf / spread[0], sample.path / spread[1]]
@@ -330,15 +344,30 @@ class _Fit:
         self, point: Floats, near: float, softer: bool
     ) -> tuple[Floats, list[tuple[float, tuple[Floats, list[Floats], Floats]]]]:
         """Return the probability of each item's place ``[m]``, and the softmaxes that it mixes, by their shares."""
-        sample, noise = self._sample, float(expit(point[3]))
-        share = float(expit(point[2])) if softer else 0.0
-        scores = point[0] * self._values[0] + point[1] * self._values[1]
-        # nu: the noise of each column's true home at the own place; the own column has no sibling part
-        nu = sample.anywhere * (1.0 - near * sample.has_siblings) + near * sample.same
-        parts = [(1.0 - share, self._part(scores, nu, noise, 1.0))]
-        if softer:
-            parts.append((share, self._part(scores, nu, noise, _SOFTER)))
+        noise, share = float(expit(point[3])), float(expit(point[2])) if softer else 0.0
+        factors = (1.0, _SOFTER) if softer else (1.0,)
+        pieces = [self._piece(rows, point, near, noise, factors) for rows in self._slices]
+        merged = [
+            tuple(np.concatenate([piece[k][at] for piece in pieces]) for at in range(4)) for k in range(len(factors))
+        ]
+        parts = [
+            (weight, (value, [by_leaf, by_path], by_noise))
+            for weight, (value, by_leaf, by_path, by_noise) in zip((1.0 - share, share), merged, strict=False)
+        ]
         return np.add.reduce([weight * part[0] for weight, part in parts]), parts
+
+    def _piece(
+        self, rows: slice, point: Floats, near: float, noise: float, factors: tuple[float, ...]
+    ) -> list[tuple[Floats, Floats, Floats, Floats]]:
+        """Return what `_part` says of some items under each factor of the weights."""
+        sample = self._sample
+        values = [each[rows] for each in self._values]
+        scores = point[0] * values[0] + point[1] * values[1]
+        # nu: the noise of each column's true home at the own place; the own column has no sibling part
+        nu = sample.anywhere[rows]
+        if near:
+            nu = nu * (1.0 - near * sample.has_siblings[rows]) + near * sample.same[rows]
+        return [_part(scores, values, nu, noise, factor, sample.offsets, sample.own[rows]) for factor in factors]
 
     def _cost(self, point: Floats, near: float, softer: bool) -> tuple[float, Floats]:
         """Return minus the log density and its gradient."""
@@ -363,16 +392,19 @@ class _Fit:
             )
         return cost, np.array([*slopes, slope_share, slope_noise])
 
-    def _part(self, scores: Floats, nu: Floats, noise: float, factor: float) -> tuple[Floats, list[Floats], Floats]:
-        """Return one softmax's probability of each own place ``[m]``, its slopes by the weights and by the noise."""
-        chances = np.exp(log_softmax(factor * scores + self._sample.offsets))
-        own = chances[self._rows, self._sample.own]
-        filed = chances * nu
-        elsewhere = filed.sum(axis=1)
-        value = (1.0 - noise) * own + noise * elsewhere
-        slopes = []
-        for values in self._values:
-            mean = (chances * values).sum(axis=1)
-            at_own = own * (values[self._rows, self._sample.own] - mean)
-            slopes.append(factor * ((1.0 - noise) * at_own + noise * ((filed * values).sum(axis=1) - elsewhere * mean)))
-        return value, slopes, elsewhere - own
+
+def _part(
+    scores: Floats, values: list[Floats], nu: Floats, noise: float, factor: float, offsets: Floats, own: Ints
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return one softmax's probability of each own place ``[m]``, its slopes by the two weights and by the noise."""
+    rows = np.arange(len(own))
+    chances = np.exp(log_softmax(factor * scores + offsets))
+    at_home = chances[rows, own]
+    filed = chances * nu
+    elsewhere = filed.sum(axis=1)
+    slopes = []
+    for each in values:
+        mean = (chances * each).sum(axis=1)
+        at_own = at_home * (each[rows, own] - mean)
+        slopes.append(factor * ((1.0 - noise) * at_own + noise * ((filed * each).sum(axis=1) - elsewhere * mean)))
+    return (1.0 - noise) * at_home + noise * elsewhere, slopes[0], slopes[1], elsewhere - at_home
