@@ -14,7 +14,8 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.items import item_features
 from pomdp_hier.features.validation import Features, row_pieces
 from pomdp_hier.filing.misfiled import find_misfiled
-from pomdp_hier.filing.result import LEAST_AUC, LEAST_GAIN
+from pomdp_hier.filing.model import LEAST_GAIN
+from pomdp_hier.filing.result import LEAST_AUC
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 SIMILARITIES = ("cosine", "negative_euclidean")

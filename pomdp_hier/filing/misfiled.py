@@ -16,6 +16,7 @@ from pomdp_hier.filing.model import (
     Siblings,
     fit_model,
     item_weights,
+    log_sizes,
     path_values,
 )
 from pomdp_hier.filing.posterior import Posterior, averaged, is_small, posterior_noise
@@ -41,17 +42,19 @@ def find_misfiled(X: Any, hierarchy: Hierarchy, *, progress: bool = False) -> Mi
     - ``z(x, l) = w_x (b_1 leaf + b_2 path)`` with ``b >= 0``. ``w_x = (n / (n + 2)) ** (1/2)``, n the number of other
       items below the home of x, at least 1/2: few items are weak evidence of what belongs there. For sparse features,
       ``w_x`` has the factor ``(terms of x / median) ** (1/4)``: a text of one word is weak evidence.
-    - ``P(l | x) = (1 - h) softmax(z) + h softmax(z / 2)``.
+    - ``P(l | x) = (1 - h) softmax(z + c log(1 + n_l)) + h softmax(z / 2 + c log(1 + n_l))``, n_l the number of other
+      items at l: the prior probability of a home grows with its size.
     - An item is filed at its true home with probability ``1 - eps``. Else it is filed at f with probability
       ``nu(f | l) = (1 - r) / L + r [f is a sibling of l] / (number of siblings)``.
 
-    b, h and eps maximize the likelihood of the homes that the items have. The prior of eps is Beta(1, 19), that of b is
-    wide. At most 3,000 items are used, and above 800 homes the best 200 and a weighted sample of the rest. The
-    transform g with the higher likelihood is taken. h is 0 unless it gains 0.012 nats per item and two standard errors.
-    r is 0 unless 0.5 gains 0.01 nats per item and three standard errors. eps is then the mean of its posterior over all
-    items. With up to 30,000 pairs of item and home, and h = r = 0, the probabilities are averages over the posterior of
-    b and eps. If the fit assigns a quarter of the items to noise, the features do not follow the tree, and eps is set
-    to 0.05. Bayes' rule gives
+    b, c, h and eps maximize the likelihood of the homes that the items have. The prior of eps is Beta(1, 19), that of b
+    is wide, that of c half-normal with standard deviation 1. Items do not move for sizes alone: c is 0 unless the
+    features gain 0.05 nats per item without it. At most 3,000 items are used, and above 800 homes the best 200 and a
+    weighted sample of the rest. The transform g with the higher likelihood at c = 0 is taken. h is 0 unless it gains
+    0.012 nats per item and two standard errors. r is 0 unless 0.5 gains 0.01 nats per item and three standard errors.
+    eps is then the mean of its posterior over all items. With up to 30,000 pairs of item and home, and h = r = 0, the
+    probabilities are averages over the posterior of b and eps. If the fit assigns a quarter of the items to noise, the
+    features do not follow the tree, and eps is set to 0.05. Bayes' rule gives
 
     ``P(misfiled | x, f) = bad / (bad + good)``, ``bad = eps sum_{l != f} P(l | x) nu(f | l)``,
     ``good = P(f | x) (1 - eps + eps nu(f | f))``.
@@ -114,7 +117,7 @@ def misfiled_items(
     centroids = Centroids(features, hierarchy)
     siblings = Siblings.of(centroids)
     if centroids.units.is_zero.all():
-        model = FilingModel("cosine", 1.0, 0.0, 0.0, 0.0, 0.0, PRIOR_NOISE)
+        model = FilingModel("cosine", 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, PRIOR_NOISE)
     else:
         model = fit_model(centroids, siblings, like)
     judged = _Judged(centroids, siblings, model)
@@ -185,17 +188,18 @@ class _Judged:
         """Judge a block of items."""
         model, home = self.model, self.centroids.home[items]
         rows = np.arange(len(items))
-        cosines = self.centroids.cosines(items)
-        chances = model.probabilities(
-            *path_values(self.centroids, cosines, model.transform, model.tau), self.weights[items]
-        )
-        own = chances[rows, home]
-        below, up_to = (np.count_nonzero(less(chances, own[:, None]), axis=1) for less in (np.less, np.less_equal))
-        self.rank[items] = (below + 0.5 * (up_to - 1 - below)) / (chances.shape[1] - 1)
-        self.log_own[items] = np.log(own)
-        chances[rows, home] = 0.0
-        self.closest[items] = closest = chances.argmax(axis=1)
-        self.as_well[items] = chances[rows, closest] >= own * _TIE
+        values = path_values(self.centroids, self.centroids.cosines(items), model.transform, model.tau)
+        chances = fits = model.probabilities(*values, self.weights[items])
+        if model.size_weight:
+            prior = np.exp(model.size_weight * log_sizes(self.centroids, items))
+            chances = model.probabilities(*values, self.weights[items], prior)
+        own = fits[rows, home]
+        below, up_to = (np.count_nonzero(less(fits, own[:, None]), axis=1) for less in (np.less, np.less_equal))
+        self.rank[items] = (below + 0.5 * (up_to - 1 - below)) / (fits.shape[1] - 1)
+        self.log_own[items] = np.log(chances[rows, home])
+        fits[rows, home] = chances[rows, home] = 0.0
+        self.closest[items] = closest = fits.argmax(axis=1)
+        self.as_well[items] = fits[rows, closest] >= own * _TIE
         filed = self.siblings.filed(chances, home, model.near)
         self.log_elsewhere[items] = self.log_ranked[items] = np.log(filed.sum(axis=1))
         if model.near_order != model.near:

@@ -1,8 +1,8 @@
 """The model of where items are filed: a softmax over the homes, and noise that files some items elsewhere.
 
-``P(home l | x)`` is a mixture of two softmaxes of ``z(x, l) = w_x (b_leaf leaf(x, l) + b_path path(x, l))``, one at
-half the weights. An item is filed at its true home with probability 1 - noise, else at another place: anywhere, or
-under a sibling.
+``P(home l | x)`` is a mixture of two softmaxes of ``z(x, l) + c log(1 + n_l)``, one with half of z. There, ``z(x, l) =
+w_x (b_leaf leaf(x, l) + b_path path(x, l))``, and n_l is the number of other items at l. An item is filed at its true
+home with probability 1 - noise, else at another place: anywhere, or under a sibling.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,10 @@ from pomdp_hier.filing.centroids import Centroids
 PRIOR, PRIOR_NOISE = 18.0, 0.05  # Beta(1, 19): density 18 log(1 - noise), mean
 NEAR = 0.5  # share of the noise that stays among siblings, where there is evidence for near misfilings
 _SOFTER = 0.5
-_LOWEST = -690.0  # log of the smallest probability of a home, as a share of the largest
+_LOWEST = -650.0  # log of the smallest probability of a home, as a share of the largest
 SPREAD = 20.0  # standard deviation of a weight's prior, in standard deviations of its values
+LEAST_GAIN = 0.05  # nats per item, from which the features fit the tree
+SIZE_SPREAD = 1.0  # standard deviation of the prior of the exponent of the size
 _NEEDED_SOFTER, _NEEDED_NEAR = (0.012, 2.0), (0.01, 3.0)  # gain that a richer model needs: per item, in standard errors
 _NEEDED = 5.0  # and in all
 _HARDLY = 0.5  # of the noise with a share among siblings
@@ -42,6 +44,7 @@ class FilingModel:
         tau: The smallest distance that ``"log"`` distinguishes.
         leaf_weight: Weight of the value at the home.
         path_weight: Weight of the mean value at the ancestors.
+        size_weight: Exponent of the size of a home in its prior probability.
         softer: Share of the softmax at half the weights.
         near: Share of the noise that stays among siblings.
         noise: Probability that an item is filed by noise.
@@ -53,19 +56,21 @@ class FilingModel:
     tau: float
     leaf_weight: float
     path_weight: float
+    size_weight: float
     softer: float
     near: float
     noise: float
     contradicted: bool = False
     near_order: float = 0.0
 
-    def probabilities(self, leaf: Floats, path: Floats, weights: Floats) -> Floats:
+    def probabilities(self, leaf: Floats, path: Floats, weights: Floats, prior: Floats | float = 1.0) -> Floats:
         """Return ``P(l | x)`` ``[m, L]``; none is below 1e-300, so that all have logarithms.
 
         Args:
             leaf: Value at each home ``[m, L]``.
             path: Mean value at its ancestors ``[m, L]``.
             weights: The weight of each item ``[m]``.
+            prior: The prior probabilities of the homes, up to a factor per item ``[m, L]``.
         """
         scores: Floats = self.leaf_weight * leaf
         scores += self.path_weight * path
@@ -74,11 +79,14 @@ class FilingModel:
         np.maximum(scores, _LOWEST, out=scores)
         if not self.softer:
             np.exp(scores, out=scores)
+            scores *= prior
             scores /= scores.sum(axis=1, keepdims=True)
             return scores
         scores *= _SOFTER
         half = np.exp(scores, out=scores)
         full: Floats = half * half  # at the whole weights, as _SOFTER is 1/2
+        half *= prior
+        full *= prior
         full *= (1.0 - self.softer) / full.sum(axis=1, keepdims=True)
         half *= self.softer / half.sum(axis=1, keepdims=True)
         full += half
@@ -147,6 +155,15 @@ def item_weights(centroids: Centroids) -> Floats:
     return weights
 
 
+def log_sizes(centroids: Centroids, items: Ints) -> Floats:
+    """Return ``log(1 + n)`` for each item and home, n the number of other items at the home ``[m, L]``."""
+    sizes = np.bincount(centroids.home, minlength=len(centroids.homes))
+    logs: Floats = np.tile(np.log1p(sizes), (len(items), 1))
+    own = centroids.home[items]
+    logs[np.arange(len(items)), own] = np.log(sizes[own])
+    return logs
+
+
 def path_values(centroids: Centroids, cosines: Floats, transform: str, tau: float) -> tuple[Floats, Floats]:
     """Return the transformed values at each home and the means over its ancestors ``[m, L]``; see `along_paths`."""
     if transform == "cosine":
@@ -162,6 +179,7 @@ class _Sample:
 
     leaf: Floats
     path: Floats
+    sizes: Floats
     offsets: Floats
     own: Ints  # the column of each item's own home
     anywhere: Floats  # [m, C], without the near share
@@ -170,8 +188,8 @@ class _Sample:
     n_homes: int
 
 
-_Maximum: TypeAlias = tuple[float, tuple[float, float, float, float, float], Floats]
-"""A maximal log density; the two weights, the softer share, the near share and the noise; the log likelihoods."""
+_Maximum: TypeAlias = tuple[float, tuple[float, float, float, float, float, float], Floats]
+"""A maximal log density; the weights of leaf, path and size, softer and near share, noise; the log likelihoods."""
 
 
 def fit_model(centroids: Centroids, siblings: Siblings, like: FilingModel | None = None) -> FilingModel:
@@ -190,10 +208,15 @@ def fit_model(centroids: Centroids, siblings: Siblings, like: FilingModel | None
     fits = {name: _Fit(sample) for name, sample in _samples(centroids, siblings, items, weights, tau, names).items()}
     if like is not None:
         span = (PRIOR_NOISE, PRIOR_NOISE) if like.contradicted else (_LEAST_NOISE, _MOST_NOISE)
-        fitted = fits[like.transform].best(like.near, softer=like.softer > 0, noise=span, start=like)
+        fit = fits[like.transform]
+        fit.sized = like.size_weight > 0
+        fitted = fit.best(like.near, softer=like.softer > 0, noise=span, start=like)
         return FilingModel(like.transform, tau, *fitted[1], like.contradicted, like.near_order)
     plain = {name: fit.best(0.0, softer=False) for name, fit in fits.items()}
     name = max(plain, key=lambda name: plain[name][0])
+    fits[name].sized = bool(plain[name][2].mean() + np.log(len(centroids.homes)) >= LEAST_GAIN)
+    if fits[name].sized:
+        plain[name] = fits[name].best(0.0, softer=False)
     soft = {near: fits[name].best(near, softer=True) for near in (0.0, NEAR)}
     gains = _gains(soft[NEAR], soft[0.0], _NEEDED_NEAR)
     near = NEAR if gains and soft[NEAR][1][-1] < 0.99 * _MOST_NOISE else 0.0
@@ -203,9 +226,9 @@ def fit_model(centroids: Centroids, siblings: Siblings, like: FilingModel | None
     contradicted = best[1][-1] > 0.99 * _MOST_NOISE
     if contradicted:
         best = fits[name].best(0.0, softer=False, noise=(PRIOR_NOISE, PRIOR_NOISE))
-    leaf, path, share, near, noise = best[1]
+    leaf, path, size, share, near, noise = best[1]
     near_order = NEAR if near or (not contradicted and _hints_at_near(soft[NEAR], soft[0.0])) else 0.0
-    return FilingModel(name, tau, leaf, path, share, near, noise, contradicted, near_order)
+    return FilingModel(name, tau, leaf, path, size, share, near, noise, contradicted, near_order)
 
 
 def _hints_at_near(richer: _Maximum, plain: _Maximum) -> bool:
@@ -249,6 +272,7 @@ def _samples(
     """Return the values of the sampled items under the transforms, at all homes or at the best and some others."""
     n_homes = len(centroids.homes)
     found: dict[str, list[tuple[Floats, ...]]] = {name: [] for name in transforms}
+    sizes: list[Floats] = []
     columns: list[Ints] = []
     for piece in _pieces(centroids, items):
         cosines, scale = centroids.cosines(piece), weights[piece][:, None]
@@ -258,7 +282,8 @@ def _samples(
             if chosen is None:
                 chosen = _candidates(leaf + path, centroids.home[piece])
                 columns.append(chosen)
-            rows = np.arange(len(piece))[:, None]
+                rows = np.arange(len(piece))[:, None]
+                sizes.append(log_sizes(centroids, piece)[rows, chosen])
             parts.append((leaf[rows, chosen] * scale, path[rows, chosen] * scale))
     at = np.concatenate(columns)
     own = centroids.home[items]
@@ -274,6 +299,7 @@ def _samples(
         name: _Sample(
             np.concatenate([leaf for leaf, _ in parts]),
             np.concatenate([path for _, path in parts]),
+            np.ascontiguousarray(np.concatenate(sizes)),
             offsets,
             column,
             *rest,
@@ -295,15 +321,20 @@ def _candidates(scores: Floats, own: Ints) -> Ints:
 
 
 class _Fit:
-    """The posterior density of the weights, the softer share and the noise, and its maximum."""
+    """The posterior density of the three weights, the softer share and the noise, and its maximum.
+
+    Attributes:
+        sized: Whether the size of a home has a weight. Items do not move for sizes alone.
+    """
 
     def __init__(self, sample: _Sample) -> None:
-        self._sample = sample
+        self._sample, self.sized = sample, False
         step = max(1, _PIECE // sample.leaf.shape[1])
         self._slices = [slice(low, low + step) for low in range(0, len(sample.own), step)]
         spread = [float(values.std(axis=1).mean()) or 1.0 for values in (sample.leaf, sample.path)]
         self._scale = np.array(spread)
-        self._values = [sample.leaf / spread[0], sample.path / spread[1]]
+        self._precisions = np.array([SPREAD**-2, SPREAD**-2, SIZE_SPREAD**-2])
+        self._values = [sample.leaf / spread[0], sample.path / spread[1], sample.sizes]
 
     def best(
         self,
@@ -315,13 +346,15 @@ class _Fit:
     ) -> _Maximum:
         """Return the maximal log density, the numbers there, and the log likelihood of each item's place."""
         points = [
-            [3 * (1 + at), 3 * (1 + at), np.log(at / (1 - at)) if softer else 0.0, -3.0]
+            [3 * (1 + at), 3 * (1 + at), 0.5 * self.sized, np.log(at / (1 - at)) if softer else 0.0, -3.0]
             for at in ((0.15, 0.6) if softer else (0.1,))
         ]
         if start is not None:
             weights = np.array([start.leaf_weight, start.path_weight]) * self._scale
-            points = [[*weights.tolist(), float(logit(start.softer)) if softer else 0.0, float(logit(start.noise))]]
-        bounds = [(0.0, None), (0.0, None), (-6.0, 4.0) if softer else (0.0, 0.0), tuple(logit(noise))]
+            share = float(logit(start.softer)) if softer else 0.0
+            points = [[*weights.tolist(), start.size_weight, share, float(logit(start.noise))]]
+        size = (0.0, None if self.sized else 0.0)
+        bounds = [(0.0, None), (0.0, None), size, (-6.0, 4.0) if softer else (0.0, 0.0), tuple(logit(noise))]
         found = [
             minimize(
                 self._cost,
@@ -336,52 +369,55 @@ class _Fit:
         ]
         best = min(found, key=lambda one: one.fun)
         leaf, path = (best.x[:2] / self._scale).tolist()
-        share = float(expit(best.x[2])) if softer else 0.0
+        exponent, share = float(best.x[2]), float(expit(best.x[3])) if softer else 0.0
         logs = np.log(self._places(best.x, near, softer)[0])
-        return -float(best.fun), (leaf, path, share, near, float(expit(best.x[3]))), logs
+        return -float(best.fun), (leaf, path, exponent, share, near, float(expit(best.x[4]))), logs
 
     def _places(
         self, point: Floats, near: float, softer: bool
     ) -> tuple[Floats, list[tuple[float, tuple[Floats, list[Floats], Floats]]]]:
         """Return the probability of each item's place ``[m]``, and the softmaxes that it mixes, by their shares."""
-        noise, share = float(expit(point[3])), float(expit(point[2])) if softer else 0.0
+        noise, share = float(expit(point[4])), float(expit(point[3])) if softer else 0.0
         factors = (1.0, _SOFTER) if softer else (1.0,)
         pieces = [self._piece(rows, point, near, noise, factors) for rows in self._slices]
         merged = [
-            tuple(np.concatenate([piece[k][at] for piece in pieces]) for at in range(4)) for k in range(len(factors))
+            [np.concatenate([piece[k][at] for piece in pieces]) for at in range(len(pieces[0][k]))]
+            for k in range(len(factors))
         ]
         parts = [
-            (weight, (value, [by_leaf, by_path], by_noise))
-            for weight, (value, by_leaf, by_path, by_noise) in zip((1.0 - share, share), merged, strict=False)
+            (weight, (value, slopes, by_noise))
+            for weight, (value, by_noise, *slopes) in zip((1.0 - share, share), merged, strict=False)
         ]
         return np.add.reduce([weight * part[0] for weight, part in parts]), parts
 
     def _piece(
         self, rows: slice, point: Floats, near: float, noise: float, factors: tuple[float, ...]
-    ) -> list[tuple[Floats, Floats, Floats, Floats]]:
+    ) -> list[list[Floats]]:
         """Return what `_part` says of some items under each factor of the weights."""
         sample = self._sample
-        values = [each[rows] for each in self._values]
-        scores = point[0] * values[0] + point[1] * values[1]
+        values = [each[rows] for each in self._values[: 2 + self.sized]]
+        scores, prior = point[0] * values[0] + point[1] * values[1], sample.offsets
+        if self.sized:
+            prior = prior + point[2] * values[2]
         # nu: the noise of each column's true home at the own place; the own column has no sibling part
         nu = sample.anywhere[rows]
         if near:
             nu = nu * (1.0 - near * sample.has_siblings[rows]) + near * sample.same[rows]
-        return [_part(scores, values, nu, noise, factor, sample.offsets, sample.own[rows]) for factor in factors]
+        return [_part(scores, values, nu, noise, factor, prior, sample.own[rows]) for factor in factors]
 
     def _cost(self, point: Floats, near: float, softer: bool) -> tuple[float, Floats]:
         """Return minus the log density and its gradient."""
         total, parts = self._places(point, near, softer)
-        noise, share = float(expit(point[3])), float(expit(point[2])) if softer else 0.0
+        noise, share = float(expit(point[4])), float(expit(point[3])) if softer else 0.0
         cost = (
             -float(np.log(total).sum())
             - PRIOR * float(np.log1p(-noise))
-            + float((point[:2] ** 2).sum()) / (2 * SPREAD**2)
+            + float((self._precisions * point[:3] ** 2).sum()) / 2
         )
-        slopes = []
-        for k in range(2):
+        slopes = (self._precisions * point[:3]).tolist()
+        for k in range(2 + self.sized):
             slope = np.add.reduce([weight * part[1][k] for weight, part in parts])
-            slopes.append(-float((slope / total).sum()) + point[k] / SPREAD**2)
+            slopes[k] -= float((slope / total).sum())
         by_noise = np.add.reduce([weight * part[2] for weight, part in parts])
         slope_noise = noise * (1 - noise) * -float((by_noise / total).sum()) + PRIOR * noise
         slope_share = 0.0
@@ -394,17 +430,17 @@ class _Fit:
 
 
 def _part(
-    scores: Floats, values: list[Floats], nu: Floats, noise: float, factor: float, offsets: Floats, own: Ints
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return one softmax's probability of each own place ``[m]``, its slopes by the two weights and by the noise."""
+    scores: Floats, values: list[Floats], nu: Floats, noise: float, factor: float, prior: Floats, own: Ints
+) -> list[Floats]:
+    """Return one softmax's probability of each own place ``[m]``, and its slopes by the noise and by the weights."""
     rows = np.arange(len(own))
-    chances = np.exp(log_softmax(factor * scores + offsets))
+    chances = np.exp(log_softmax(factor * scores + prior))
     at_home = chances[rows, own]
     filed = chances * nu
     elsewhere = filed.sum(axis=1)
     slopes = []
-    for each in values:
+    for each, scale in zip(values, (factor, factor, 1.0), strict=False):
         mean = (chances * each).sum(axis=1)
         at_own = at_home * (each[rows, own] - mean)
-        slopes.append(factor * ((1.0 - noise) * at_own + noise * ((filed * each).sum(axis=1) - elsewhere * mean)))
-    return (1.0 - noise) * at_home + noise * elsewhere, slopes[0], slopes[1], elsewhere - at_home
+        slopes.append(scale * ((1.0 - noise) * at_own + noise * ((filed * each).sum(axis=1) - elsewhere * mean)))
+    return [(1.0 - noise) * at_home + noise * elsewhere, elsewhere - at_home, *slopes]

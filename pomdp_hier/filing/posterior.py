@@ -12,7 +12,7 @@ import numpy as np
 
 from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier.filing.centroids import Centroids
-from pomdp_hier.filing.model import PRIOR, SPREAD, FilingModel, item_weights, log_softmax, path_values
+from pomdp_hier.filing.model import PRIOR, SPREAD, FilingModel, item_weights, log_sizes, log_softmax, path_values
 
 _MOST_PAIRS = 30_000  # items x homes of a small catalogue
 _WEIGHTS = np.array([0, 0.25, 0.5, 0.8, 1.2, 1.7, 2.4, 3.4, 4.8, 6.8, 9.6, 13.6, 19, 27, 38])
@@ -45,7 +45,7 @@ def is_small(centroids: Centroids, model: FilingModel) -> bool:
 
 
 def averaged(centroids: Centroids, model: FilingModel, told: Bools) -> Posterior:
-    """Return the odds averaged over the weights and the noise, for the model's transform.
+    """Return the odds averaged over the weights and the noise, for the model's transform and exponent of the size.
 
     The priors are those of the fit: half-normal for the weights, in units of the spread of their values, and Beta(1,
     19) for the noise.
@@ -59,10 +59,11 @@ def averaged(centroids: Centroids, model: FilingModel, told: Bools) -> Posterior
     items, rows = np.arange(n_items), np.arange(n_items)
     scale = item_weights(centroids)[:, None]
     values = path_values(centroids, centroids.cosines(items), model.transform, model.tau)
+    sizes = model.size_weight * log_sizes(centroids, items)
     grids = [_grid(part * scale) for part in values]
     prior = PRIOR * np.log1p(-_NOISES) + np.log(_NOISES * (1.0 - _NOISES))
     points = [
-        (log_softmax(leaf * scale * values[0] + path * scale * values[1]), density + other)
+        (log_softmax(leaf * scale * values[0] + path * scale * values[1] + sizes), density + other)
         for leaf, density in grids[0]
         for path, other in grids[1]
     ]

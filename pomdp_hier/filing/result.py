@@ -12,11 +12,11 @@ from pomdp_hier._arguments import Bools, Floats, Ints, check_flag, is_real
 from pomdp_hier._text import brief, counted
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.filing.centroids import UnitRows
-from pomdp_hier.filing.model import NEAR, FilingModel
+from pomdp_hier.filing.model import LEAST_GAIN, NEAR, FilingModel
 from pomdp_hier.hierarchy.node_names import NodeNames, id_texts
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-LEAST_AUC, LEAST_GAIN = 0.6, 0.05
+LEAST_AUC = 0.6
 _SMALL = 100
 _LIKELY = 0.5
 _NAMED = 3
@@ -56,7 +56,8 @@ class MisfiledItems:
             Items with P of at least 1/2 are ordered by their odds; for the others see `find_misfiled`.
         n_terms: The number of nonzero features per item ``[N]``.
         rate: The expected share of misfiled items under the model.
-        auc: The mean share of the other homes that an item fits less well than its own: 0.5 for random features.
+        auc: The mean share of the other homes that an item fits less well than its own, whatever their sizes: 0.5 for
+            random features.
         gain: The mean log likelihood of the homes minus that of uniformly random homes, in nats per item.
         notes: The limits of these features on this tree, one sentence each.
         status: ``"converged"``, or ``"interrupted"`` where some items were not judged.

@@ -71,8 +71,9 @@ def oracle(X, tree, model, weights):
                 path.append(tree.parent[path[-1]])
             above = np.mean([g(cosine(x, c)) for c in path[1:]]) if path[1:] else 0.0
             z.append(weights[x] * (model.leaf_weight * g(cosine(x, home)) + model.path_weight * above))
-        z = np.array(z)
-        chances = (1 - model.softer) * softmax(z) + model.softer * softmax(z / 2)
+        n_others = np.array([np.sum(tree.parent[: tree.n_items] == home) - (tree.parent[x] == home) for home in homes])
+        z, prior = np.array(z), model.size_weight * np.log(1 + n_others)
+        chances = (1 - model.softer) * softmax(z + prior) + model.softer * softmax(z / 2 + prior)
 
         def nu(f, home):
             near = model.near if siblings[home] else 0.0
@@ -126,6 +127,40 @@ def test_the_richer_models_follow_the_equations_too(monkeypatch):
     np.testing.assert_array_equal(found.targets, targets)
 
 
+def wide_and_narrow(seed):
+    """A home of 60 items that is as wide as all others, and homes of 3 within it; the features are coordinates."""
+    rng = np.random.default_rng(seed)
+    kind = np.r_[np.zeros(60, dtype=int), np.repeat(np.arange(1, 11), 3)]
+    centres = 0.25 * np.r_[np.zeros((1, 2)), rng.normal(size=(10, 2))]
+    X = np.c_[centres[kind] + np.where(kind == 0, 0.25, 0.02)[:, None] * rng.normal(size=(90, 2)), np.ones(90)]
+    return X, Hierarchy(np.r_[90 + kind, np.full(11, 101), -1], 90)
+
+
+@pytest.mark.usefixtures("one_point")
+def test_the_size_of_a_home_has_a_weight_only_where_the_features_fit_the_tree():
+    X, tree = wide_and_narrow(0)
+    found = find_misfiled(X, tree)
+    assert found.model.size_weight > 0.5
+    probabilities, targets, shares = oracle(X, tree, found.model, item_weights(X, tree, False))
+    np.testing.assert_allclose(found.probabilities, probabilities, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.target_probabilities, shares, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(found.targets, targets)
+    rows = np.random.default_rng(1).permutation(90)
+    shuffled = find_misfiled(X[rows], tree)
+    assert shuffled.model.size_weight == 0.0
+    assert not (shuffled.probabilities >= 0.5).any()
+
+
+def test_the_area_under_the_curve_is_that_of_the_features_without_the_sizes(monkeypatch):
+    X, tree = wide_and_narrow(0)
+    found = find_misfiled(X, tree)
+    fit = replace(found.model, size_weight=0.0)
+    monkeypatch.setattr("pomdp_hier.filing.misfiled.fit_model", lambda *_: fit)
+    without = find_misfiled(X, tree)
+    np.testing.assert_array_equal(found.ranks, without.ranks)
+    assert (found.log_gains != without.log_gains).any()
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_items_with_small_odds_are_ordered_by_the_noise_among_siblings_if_it_explains_the_homes(monkeypatch, seed):
     from pomdp_hier.filing import model
@@ -153,7 +188,7 @@ def test_the_order_takes_the_noise_among_siblings_only_where_hardly_any_item_is_
     from pomdp_hier.filing.model import _hints_at_near
 
     def fit(density, noise):
-        return density, (1.0, 1.0, 0.0, 0.0, noise), np.zeros(1)
+        return density, (1.0, 1.0, 0.0, 0.0, 0.0, noise), np.zeros(1)
 
     assert _hints_at_near(fit(-10.0, 0.02), fit(-14.0, 0.001))
     assert not _hints_at_near(fit(-10.0, 0.02), fit(-14.0, 0.015))
@@ -170,10 +205,12 @@ def test_the_slopes_of_the_likelihood_are_those_of_its_differences(near, softer)
     X = rng.normal(size=(tree.n_nodes, 6))[tree.parent[:60]] + 0.5 * rng.normal(size=(60, 6))
     centroids = Centroids(X, tree)
     samples = model._samples(centroids, model.Siblings.of(centroids), np.arange(60), np.ones(60), 0.01, ["log"])
-    fit, point = model._Fit(samples["log"]), np.array([2.0, 1.0, 0.3 if softer else 0.0, -2.0])
+    fit = model._Fit(samples["log"])
+    fit.sized = True
+    point = np.array([2.0, 1.0, 0.4, 0.3 if softer else 0.0, -2.0])
     slopes = fit._cost(point, near, softer)[1]
-    for k in (0, 1, 3, *([2] if softer else [])):
-        step = 1e-6 * np.eye(4)[k]
+    for k in (0, 1, 2, 4, *([3] if softer else [])):
+        step = 1e-6 * np.eye(5)[k]
         rise = fit._cost(point + step, near, softer)[0] - fit._cost(point - step, near, softer)[0]
         assert slopes[k] == pytest.approx(rise / 2e-6, rel=1e-5, abs=1e-5)
 
