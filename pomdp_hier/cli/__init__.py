@@ -133,7 +133,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     console.prepare()
     try:
-        options = build_parser().parse_args(argv)
+        given = sys.argv[1:] if argv is None else argv
+        options = build_parser(next((word for word in given if not word.startswith("-")), "")).parse_args(given)
     except SystemExit as stop:  # argparse ends the process itself; a caller of main gets a code
         return stop.code if isinstance(stop.code, int) else ExitCode.WRONG_USAGE
     from pomdp_hier._progress import in_command
@@ -168,8 +169,8 @@ def _run(options: argparse.Namespace) -> int:
     return code
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def build_parser(name: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line, or with the options of one command alone."""
     from pomdp_hier import __version__
 
     parser = _Parser(
@@ -190,6 +191,8 @@ def build_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
+        if name not in (None, command.name):
+            continue
         command.configure(subparser)
         if subparser.reading_options():
             subparser.add_argument("--help-all", action=_HelpAll)
