@@ -259,7 +259,7 @@ def named(diagnosis, move):
 
 
 def test_random_calls_end_in_answers_or_errors_of_ours():
-    run(Calls, 12, 25, derandomize=True)
+    run(Calls, 6, 25, derandomize=True)
 
 
 @pytest.mark.slow

@@ -264,7 +264,7 @@ def test_derived_products_are_exact(shape, data, kind):
             delta = 0.01
     if isinstance(kind, Cosine):
         tolerances = (1e-11, 1e-11)
-    check_path_probabilities(tree, X, kind, delta, [0, 1, 2, 3, *range(4, n_items, 14)], tolerances)
+    check_path_probabilities(tree, X, kind, delta, [0, 1, 2, 3, *range(4, n_items, 42)], tolerances)
 
 
 def test_outliers_that_cancel_above_leave_the_distances_below():
@@ -319,7 +319,7 @@ def equal_children(n_children):
 @pytest.mark.parametrize("policy", ["one-step", "optimal", "hindsight"])
 def test_an_exact_tie_is_a_tie_on_every_engine(policy, engine):
     """With rewards ``r' + 1 = k (r + 1)`` of k equal children, ``sum eta**2 (r' + 1) = r + 1``, whatever floats say."""
-    for n_children in (3, 7) if engine == "generic" else (2, 3, 7, 11, 23, 49, 121):
+    for n_children in (3,) if engine == "generic" else (2, 3, 7, 11, 23, 49, 121):
         tree = equal_children(n_children)
         for at_root in (Fraction(0), Fraction(1, 2), Fraction(1, 10), Fraction(-3, 10)):
             below = n_children * (at_root + 1) - 1

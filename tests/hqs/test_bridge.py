@@ -5,10 +5,11 @@ import pytest
 from pomdp_hier.hqs.model import three_node
 from pomdp_hier.planning import POMCP, POUCT, RTBSS
 from pomdp_hier.pomdp import to_agent, to_environment
+from tests.extras import few
 from tests.planning.test_pomdp_py_planners import signature
 
 
-@pytest.mark.parametrize("eta", [0.3, 0.7, 0.95])
+@pytest.mark.parametrize("eta", few(1, [0.7, 0.3, 0.95]))
 @pytest.mark.parametrize("planner", [POUCT, POMCP])
 def test_a_search_for_an_item_is_planned_as_by_exact_look_ahead(eta: float, planner: type[POUCT]) -> None:
     problem = three_node(eta)

@@ -325,7 +325,7 @@ def test_triplets_and_bakers_gamma_are_those_of_the_names():
 @pytest.mark.parametrize("measure", BY_NAME)
 def test_numbers_do_not_matter_where_both_have_names(measure):
     rng = np.random.default_rng(5)
-    for one, other in PAIRS[:60]:
+    for one, other in PAIRS[:15]:
         expected = measure(one, Hierarchy.from_newick(other.to_newick(), items=one.item_labels))
         renumbered = other.permuted(rng.permutation(other.n_items), with_labels=True)
         assert measure(one, renumbered) == pytest.approx(expected, abs=1e-12, nan_ok=True)

@@ -28,9 +28,12 @@ def coin(reward: float, discount: float = 0.5) -> POMDP:
     )
 
 
-@pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("seed", range(5))
-def test_values_of_any_size_are_those_of_the_problem_in_another_unit(seed, unit):
+# Every unit and every seed once; the slow tests combine them.
+@pytest.mark.parametrize(
+    ("unit", "seed"),
+    [pytest.param(unit, k, marks=[pytest.mark.slow] * (k != u % 5)) for u, unit in enumerate(UNITS) for k in range(5)],
+)
+def test_values_of_any_size_are_those_of_the_problem_in_another_unit(unit, seed):
     """Powers of two scale floats exactly. A negative unit turns the problem around, so that signs are met as well."""
     sign, size = np.sign(unit), abs(unit)
     kind = KINDS[seed % len(KINDS)]

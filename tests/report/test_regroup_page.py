@@ -14,6 +14,7 @@ from pomdp_hier.improvement.regroup import Judge
 from pomdp_hier.report import write_regrouping
 from tests.browser import complaints_of, needs_browser, opened, requests_of
 from tests.improvement.test_regroup import HEADINGS, ITEMS, SECTIONS, catalogue, quarters_of_sixteen
+from tests.planted import clean_case
 
 GIVEN = {"delta": 0.05, "folds": 0}
 
@@ -121,7 +122,7 @@ def test_groups_of_groups():
 
 @pytest.mark.parametrize(("given", "text"), [({"limit": -1}, "limit: got -1"), ({"names": [1]}, "names: got")])
 def test_wrong_arguments(given, text):
-    X, tree = catalogue(np.random.default_rng(0), mixed=True)
+    X, tree = clean_case(top=2, middle=2, items=4)
     with pytest.raises(ParameterError, match=text):
         write_regrouping(regroup(X, tree, **GIVEN), **given)
     with pytest.raises(ParameterError, match="regrouping: got a int"):

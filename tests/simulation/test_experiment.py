@@ -49,7 +49,9 @@ def rows(table):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"method": method, "horizon": horizon, **extra}
+        pytest.param(
+            {"method": method, "horizon": horizon, **extra}, marks=[pytest.mark.slow] * ((horizon == 1) == bool(extra))
+        )
         for method, horizon, extra in itertools.product(
             ["exact", "monte-carlo"],
             [1, 3],
@@ -59,10 +61,10 @@ def rows(table):
     + [{"method": "monte-carlo", "horizon": 2, "half_width": 5.0}],
 )
 def test_a_resumed_comparison_equals_one_without_a_checkpoint(tmp_path, settings):
-    sizes = {} if settings["method"] == "exact" else {"n_episodes": 40}
+    sizes = {} if settings["method"] == "exact" else {"n_episodes": 20}
     plain = {name: value for name, value in settings.items() if name != "policy_version"}
     alone = rows(compare_policies(POLICIES, tiger(), **plain, **sizes))
-    for n in (15, 40, 40):  # shorter first, then continued, then read
+    for n in (8, 20, 20):  # shorter first, then continued, then read
         some = {} if not sizes else {"n_episodes": n}
         kept = compare_policies(POLICIES, tiger(), checkpoint=tmp_path / "run", **settings, **some)
     assert rows(kept) == alone

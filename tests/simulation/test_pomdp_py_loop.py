@@ -25,11 +25,11 @@ CAREFUL = ThresholdPolicy([(1, 0.9, 1), (0, 0.9, 0)], otherwise="look")
 def test_the_interval_covers_the_exact_value(policy, problem, environment, horizon):
     exact = float(policy_value(policy, problem, environment, horizon=horizon))
     result = simulate_in_pomdp_py(
-        policy, problem, environment, n_episodes=600, seed=5, horizon=horizon, confidence=0.999
+        policy, problem, environment, n_episodes=200, seed=5, horizon=horizon, confidence=0.999
     )
     low, high = result.interval
     assert low <= exact <= high
-    assert result.n_episodes == 600
+    assert result.n_episodes == 200
 
 
 def test_seeds_repeat_and_global_randomness_is_left_alone():

@@ -21,7 +21,9 @@ KINDS = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "seed"), [*((kind, seed) for kind in KINDS for seed in range(2)), ("integers", 2), ("integers", 4)]
+    ("kind", "seed"),
+    [*((kind, 0) for kind in KINDS), *(pytest.param(kind, 1, marks=pytest.mark.slow) for kind in KINDS)]
+    + [pytest.param("integers", seed, marks=pytest.mark.slow) for seed in (2, 4)],
 )
 def test_each_number_is_accepted_at_its_limit_and_refused_one_beyond(kind, seed):
     settings, horizon = KINDS[kind]

@@ -16,6 +16,7 @@ from pomdp_hier.problems import cheese_maze, maze_4x3, tiger
 from pomdp_hier.simulation import compare_policies, policy_value, simulate
 from pomdp_hier.simulation.monte_carlo import simulate_in_pomdp_py
 from tests.exact_oracle import exact_value
+from tests.extras import few
 from tests.small_problems import KINDS, small_problem
 
 
@@ -50,7 +51,7 @@ def check_against_simulation(seed, n_runs):
     assert abs(returns.mean() - value) <= error + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", few(1, range(3)))
 def test_values_are_those_of_simulated_runs(seed):
     check_against_simulation(seed, 100)
 
@@ -268,7 +269,7 @@ def check_a_controller_runs_as_it_is_valued(seed):
     return problem, controller, horizon
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", few(8, range(24)))
 def test_a_controller_runs_as_it_is_valued(seed):
     problem, controller, horizon = check_a_controller_runs_as_it_is_valued(seed)
     sampled = simulate(controller, problem, horizon=horizon, n_episodes=50, confidence=0.999999)

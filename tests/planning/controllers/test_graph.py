@@ -117,7 +117,7 @@ def test_shares_edges_and_ends_are_those_of_runs_followed_step_by_step(controlle
 
 
 def test_layers_follow_the_distance_from_the_start():
-    controller = solve(tiger(accuracy=0.65, discount=0.98), precision=0.2).controller()
+    controller = solve(tiger(accuracy=0.65), precision=2.0).controller()
     graph = controller.graph()
     distance, queue = {controller.start: 0}, [controller.start]
     for k in queue:

@@ -20,6 +20,7 @@ from pomdp_hier.pomdp.pomdp_file import write_pomdp
 from pomdp_hier.problems import cheese_maze, maze_4x3, rock_sample, tiger
 from pomdp_hier.simulation import policy_value
 from tests.exact_oracle import exact_value
+from tests.extras import few
 from tests.small_problems import KINDS, small_problem
 from tests.terminals import stopped_when_shown
 
@@ -48,12 +49,12 @@ def check_endless(seed, n_trials=5):
     return problem, solution
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", few(6, range(20)))
 def test_bounds_of_the_endless_horizon_hold_what_enumeration_says(seed):
     check_endless(seed)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", few(6, range(20)))
 def test_bounds_of_a_finite_horizon_meet_at_the_exact_value(seed):
     problem = small_problem(seed)
     exact = float(exact_value(problem, horizon=3))

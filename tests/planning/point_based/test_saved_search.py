@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -47,6 +48,12 @@ PROBLEMS = {
 }
 
 
+@cache
+def truth_of(name):
+    problem, settings = PROBLEMS[name]
+    return solve(problem, precision=1e-6, **settings)
+
+
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_search_goes_on_where_it_ended(tmp_path, name):
     problem, settings = PROBLEMS[name]
@@ -58,7 +65,7 @@ def test_a_search_goes_on_where_it_ended(tmp_path, name):
     slack = 1e-9 * max(1.0, abs(first.upper))
     assert first.lower - slack <= read.lower <= read.upper <= first.upper + slack
     then = solve(problem, max_trials=6, checkpoint=path, **settings)
-    whole = solve(problem, precision=1e-6, **PROBLEMS[name][1])
+    whole = truth_of(name)
     assert read.lower - slack <= then.lower <= whole.upper + slack
     assert read.upper + slack >= then.upper >= whole.lower - slack
     belief = settings.get("belief")
@@ -75,7 +82,7 @@ def test_a_solution_is_continued_in_memory_and_not_changed(name):
     before = first.bounds(problem.initial_belief) if "observation" not in name else (first.lower, first.upper)
     then = solve(problem, max_trials=3, resume=first, **settings)
     after = first.bounds(problem.initial_belief) if "observation" not in name else (first.lower, first.upper)
-    truth = solve(problem, precision=1e-6, **PROBLEMS[name][1])
+    truth = truth_of(name)
     assert before == after
     slack = 1e-9 * max(1.0, abs(first.upper))
     assert first.lower - slack <= then.lower <= truth.upper + slack
@@ -156,8 +163,7 @@ def attack(path, problem, settings, truth, seeds):
 @pytest.mark.parametrize("name", ["tiger", "tiger, 4 actions", "maze", "by observation"])
 def test_a_forged_file_gives_no_false_bound(tmp_path, name):
     problem, settings = PROBLEMS[name]
-    truth = solve(problem, precision=1e-6, engine="numpy", **settings)
-    attack(tmp_path / "run", problem, settings, truth, range(8))
+    attack(tmp_path / "run", problem, settings, truth_of(name), range(8))
 
 
 def test_a_vector_of_great_size_is_not_checked_less_strictly(tmp_path):
@@ -175,8 +181,7 @@ def test_a_vector_of_great_size_is_not_checked_less_strictly(tmp_path):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_no_forged_file_gives_a_false_bound(tmp_path, name):
     problem, settings = PROBLEMS[name]
-    truth = solve(problem, precision=1e-6, **settings)
-    assert attack(tmp_path / "run", problem, settings, truth, range(1000, 1040)) > 0
+    assert attack(tmp_path / "run", problem, settings, truth_of(name), range(1000, 1040)) > 0
 
 
 @pytest.mark.parametrize(
