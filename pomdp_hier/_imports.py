@@ -10,7 +10,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from hashlib import sha1
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
@@ -154,6 +154,7 @@ LOADING = 0.35
 """CPU seconds to import numba and to load compiled code from its cache."""
 
 
+@cache
 def is_installed() -> bool:
     """Return whether numba is installed, without importing it."""
     return importlib.util.find_spec("numba") is not None

@@ -41,7 +41,7 @@ RESULTS = {
     ),
     "Diagnosis": (lambda: diagnose(X, TREE, **DELTA), "0 of 45 items lost"),
     "Comparison": (lambda: compare(X, {"a": TREE, "b": OTHER}, measures=False, **DELTA), "'a' - 'b' +0."),
-    "Improvement": (lambda: improve(X, OTHER, max_edits=1, delta=0.02), "held out +0."),
+    "Improvement": (lambda: improve(X, OTHER, max_edits=1, folds=2, delta=0.02), "held out +0."),
     "DeltaSweep": (lambda: delta_sweep(X, TREE, n_shuffles=2), "13 deltas from 0.001 to 1"),
     "LevelScores": (lambda: score_by_levels(X, TREE, **DELTA), "{2: 0.9310, 1: 0.7697"),
     "MisfiledItems": (lambda: find_misfiled(X, TREE), "of 45 items with P"),

@@ -1,5 +1,6 @@
 """The command line as a whole: exit codes, one line of error, no traceback, nothing lost without a word."""
 
+import io
 import os
 import re
 import subprocess
@@ -14,11 +15,6 @@ from pomdp_hier.cli import main
 from pomdp_hier.errors import DataWarning
 
 ON_POSIX = os.name == "posix"
-
-
-def run(*arguments: str, **options: object) -> "subprocess.CompletedProcess[bytes]":
-    command = [sys.executable, "-m", "pomdp_hier", *arguments]
-    return subprocess.run(command, capture_output=True, timeout=120, check=False, **options)  # type: ignore[call-overload]
 
 
 def test_help_and_version_name_every_command(capsys):
@@ -126,12 +122,14 @@ def test_error_on_a_full_disk():
     assert done.stderr == b"error: writing the output: No space left on device\n"
 
 
-def test_names_that_the_terminal_lacks_are_escaped(tmp_path):
+def test_names_that_the_terminal_lacks_are_escaped(tmp_path, monkeypatch):
     (tmp_path / "t.json").write_text('[["r","caf\\u00e9"],["r","\\u001b[31mred"]]', encoding="utf-8")
-    done = run("show", "t.json", cwd=tmp_path, env={**os.environ, "PYTHONIOENCODING": "ascii"})
-    assert done.returncode == 0
-    assert b"caf\\xe9" in done.stdout
-    assert b"\x1b" not in done.stdout
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert main(["show", str(tmp_path / "t.json")]) == 0
+    said = terminal.buffer.getvalue()
+    assert b"caf\\xe9" in said
+    assert b"\x1b" not in said
 
 
 def test_parsing_adds_nothing_heavy_to_the_package_itself():

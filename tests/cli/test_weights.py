@@ -55,7 +55,7 @@ OPTIONS = {
         *(["--sample-size", "0.5", "--sampling", "simple"], ["-o", "-"]),
     ),
     "report": (["-o", "page.html"], ["-o", "page.html", "--n-moves", "0", "--shuffles", "0", "--max-rows", "1"]),
-    "improve": (["--edits-out", "edits.csv"], ["--folds", "0", "--kinds", "move", "-o", "better.csv"]),
+    "improve": (["--edits-out", "edits.csv", "--folds", "2"], ["--folds", "0", "--kinds", "move", "-o", "better.csv"]),
     "levels": ([], ["--remove-from", "top"], ["--best-cut", "1"], ["--json"], ["-o", "best.csv"]),
     "policies": ([], ["--policy", "one-step", "--policy", "level-1"], ["--json"], ["--confidence", "0.8"]),
 }

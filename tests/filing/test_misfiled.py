@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from pomdp_hier import Hierarchy, find_misfiled
 from pomdp_hier.errors import FeatureError, HierarchyError, ParameterError
 from pomdp_hier.filing import centroids, misfiled
+from tests.extras import few
 from tests.planted import catalogue
 
 
@@ -92,7 +93,7 @@ def test_float32_and_scaled_rows_change_nothing(case, found):
     )
 
 
-@pytest.mark.parametrize("sample", [3000, 150])
+@pytest.mark.parametrize("sample", few(1, [150, 3000]))
 def test_another_numbering_of_the_items_changes_nothing(case, monkeypatch, sample):
     monkeypatch.setattr("pomdp_hier.filing.model._SAMPLE", sample)
     X, _, broken, _ = case

@@ -221,7 +221,7 @@ def test_the_noise_is_the_mean_of_its_posterior():
 
     rng = np.random.default_rng(0)
     own, elsewhere = rng.random(50), np.full(50, 0.1)
-    noises = (np.arange(200_000) + 0.5) / 200_000
+    noises = (np.arange(20_000) + 0.5) / 20_000
     log_density = np.log((1 - noises[:, None]) * own + noises[:, None] * elsewhere).sum(axis=1) + 18 * np.log1p(-noises)
     density = np.exp(log_density - log_density.max())
     assert posterior_noise(own, elsewhere) == pytest.approx((noises * density).sum() / density.sum(), rel=1e-6)

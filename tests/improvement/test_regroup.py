@@ -148,8 +148,8 @@ def test_two_levels_of_groups():
 
 def test_one_list_is_a_grouping_where_breadth_allows_it():
     rng = np.random.default_rng(0)
-    heading = np.arange(600) // 100  # few headings of many items: labels cost next to nothing
-    X = np.eye(6)[heading] + 0.3 * rng.random((600, 6))
+    heading = np.arange(300) // 50  # few headings of many items: labels cost next to nothing
+    X = np.eye(6)[heading] + 0.3 * rng.random((300, 6))
     tree = Hierarchy.from_paths([f"{h % 2} > {h} > {k}" for k, h in enumerate(heading)], sep=">")
     found = regroup(X, tree, delta=0.1, folds=0, max_children=6)
     assert (found.method, found.groups, found.kept) == ("one list", (), 0.0)

@@ -4,22 +4,29 @@ import copy
 import pickle
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
 from pomdp_hier.planning import RTBSS, FIBPolicy, QMDPPolicy, solve, value_iteration, verify
 from pomdp_hier.problems import tiger
 
+
+@cache
+def solved():
+    return solve(tiger(), precision=0.1)
+
+
 MAKE = {
-    "solution": lambda: solve(tiger(), precision=0.1),
+    "solution": solved,
     "finite solution": lambda: solve(tiger(), horizon=3),
-    "policy": lambda: solve(tiger(), precision=0.1).policy,
+    "policy": lambda: solved().policy,
     "policy at a step": lambda: solve(tiger(), horizon=3).policy.at_step(1),
     "alpha vectors": lambda: value_iteration(tiger(), 3),
     "alpha vectors at a step": lambda: value_iteration(tiger(), 3).at_step(1),
-    "controller": lambda: solve(tiger(), precision=0.1).controller(),
-    "node": lambda: solve(tiger(), precision=0.1).controller().with_memory(1),
-    "online planner": lambda: RTBSS(2, solve(tiger(), precision=0.1)),
+    "controller": lambda: solved().controller(),
+    "node": lambda: solved().controller().with_memory(1),
+    "online planner": lambda: RTBSS(2, solved()),
     "mdp policy": QMDPPolicy,
     "fib policy": FIBPolicy,
 }

@@ -197,7 +197,7 @@ def test_simulation_and_enumeration_agree_for_each_policy():
     for name, policy in POLICIES.items():
         exact = float(policy_value(policy, sensor(0.8), sensor(0.65), horizon=40))
         low, high = simulate(
-            policy, sensor(0.8), sensor(0.65), n_episodes=2000, seed=9, horizon=40, confidence=0.999
+            policy, sensor(0.8), sensor(0.65), n_episodes=600, seed=9, horizon=40, confidence=0.999
         ).interval
         assert low <= exact <= high, name
 

@@ -165,7 +165,7 @@ def test_what_the_parser_cannot_hold_is_an_error_of_the_reader(text: str) -> Non
 
 
 def test_a_deep_tree_is_read_by_the_formats_that_the_error_names() -> None:
-    depth = 50_000
+    depth = 20_000
     edges = [[f"c{at}", f"c{at + 1}"] for at in range(depth)] + [["c0", "a"], [f"c{depth}", "b"]]
     newick = "(a," + "(" * depth + "b" + ")" * depth + ");"
     for read, text in ((Hierarchy.from_json, json.dumps(edges)), (Hierarchy.from_newick, newick)):
