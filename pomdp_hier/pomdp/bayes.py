@@ -1,5 +1,6 @@
 """Bayes' rule on the models of a problem: posteriors, their evidence, and the error for an impossible observation."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -55,9 +56,11 @@ def posterior_branches(
 
 def _divided(row: dict[Any, Number], normaliser: Number, simplify: Simplify | None) -> Belief:
     """Return the row, which nobody else holds, divided by the evidence; integers stay exact where it is 1."""
-    if simplify is None:
-        return belief_of_own(row if normaliser == 1 else {state: p / normaliser for state, p in row.items()})
-    return Belief({state: simplify(p / normaliser) for state, p in row.items()})
+    if simplify is not None:
+        return Belief({state: simplify(p / normaliser) for state, p in row.items()})
+    posterior = row if normaliser == 1 else {state: p / normaliser for state, p in row.items()}
+    sums_to_one = type(normaliser) is float and 0 < normaliser < math.inf
+    return belief_of_own(posterior, sums_to_one)
 
 
 def impossible_observation(

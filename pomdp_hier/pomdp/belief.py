@@ -56,10 +56,11 @@ class Belief(pomdp_py.GenerativeDistribution):
         Kaelbling, Littman and Cassandra (1998), section 3.
     """
 
+    _hash: int | None = None
+
     def __init__(
         self, probabilities: Mapping[Any, Number] | Iterable[tuple[Any, Number]], *, tolerance: float = MASS_TOLERANCE
     ) -> None:
-        self._hash: int | None = None
         if type(probabilities) is dict:
             known = _positive_floats(probabilities, tolerance)
             if known is not None:
@@ -255,18 +256,24 @@ def _restore(pairs: tuple[tuple[Any, Number], ...]) -> Belief:
     """Return the belief that was pickled, without a second check of its sum."""
     belief = Belief.__new__(Belief)
     belief._probabilities = dict(pairs)
-    belief._hash = None
     return belief
 
 
-def belief_of_own(probabilities: dict[Any, Number]) -> Belief:
-    """Return ``Belief(probabilities)``, with its checks, of a dict that nobody else holds: it is not copied."""
-    known = _positive_floats(probabilities, MASS_TOLERANCE)
+def belief_of_own(probabilities: dict[Any, Number], sums_to_one: bool = False) -> Belief:
+    """Return ``Belief(probabilities)``, with its checks, of a dict that nobody else holds: it is not copied.
+
+    Args:
+        probabilities: The probability of each state.
+        sums_to_one: Whether they are quotients by their own sum, a positive float. If none is 0 or less, they need no
+            other check.
+    """
+    known: dict[Any, Number] | None = probabilities
+    if not (sums_to_one and min(probabilities.values()) > 0):
+        known = _positive_floats(probabilities, MASS_TOLERANCE)
     if known is None:
         return Belief(probabilities)
     belief = Belief.__new__(Belief)
     belief._probabilities = known
-    belief._hash = None
     return belief
 
 

@@ -19,6 +19,9 @@ from pomdp_hier.pomdp.spaces import distinct, listed_values, require_action
 # A belief as every function takes it.
 Given: TypeAlias = Belief | Mapping[Any, Number]
 
+_WEIGHTS = (Belief, Mapping)
+_NOWHERE: Callable[[Any], bool] = frozenset().__contains__
+
 
 class CorePOMDP:
     """The base class of `POMDP`, which documents the arguments."""
@@ -72,7 +75,7 @@ class CorePOMDP:
         else:
             if terminal is not None:
                 self.listed_terminal = listed_values("terminal", terminal, "states, or a function of the state")
-            self._is_terminal = frozenset(self.listed_terminal or ()).__contains__
+            self._is_terminal = frozenset(self.listed_terminal).__contains__ if self.listed_terminal else _NOWHERE
         if callable(legal_actions):
             signature = Signature((legal_by,), ((legal_by,),))
             self._legal: Callable[[Any], Collection[Any]] | None = bind("legal_actions", legal_actions, signature).call
@@ -385,7 +388,7 @@ class CorePOMDP:
 
         Where observations do not depend on the previous state, that state is ``None`` and summed over.
         """
-        weights = belief if isinstance(belief, Belief | Mapping) else as_belief(belief)
+        weights = belief if isinstance(belief, _WEIGHTS) else as_belief(belief)
         if self._observation_uses_state:
             return [
                 (state, next_state, weight * probability)
@@ -397,14 +400,18 @@ class CorePOMDP:
 
     def _reached(self, weights: Any, action: Any) -> dict[Any, Number]:
         """Return ``{s': sum_s b(s) T(s, a, s')}`` for weights of states."""
-        if weights:
-            self.require_action(action)
+        pairs = weights.items()
+        if pairs and self._known_actions is not None:
+            require_action(action, self._known_actions)
         ends, rows = self._is_terminal, self._next
         kept = rows if isinstance(rows, Kept) else None  # its rows need no call
         reached: dict[Any, Number] = {}
-        for state, weight in weights.items():
-            over = ends(state) is not False and self.is_terminal(state)  # almost always False itself
+        for state, weight in pairs:
+            over = ends is not _NOWHERE and ends(state) is not False and self.is_terminal(state)
             row = {state: 1} if over else rows(state, action) if kept is None else kept[state, action]
+            if not reached:
+                reached = {next_state: weight * p for next_state, p in row.items() if p != 0}
+                continue
             for next_state, probability in row.items():
                 if probability != 0:
                     reached[next_state] = reached.get(next_state, 0) + weight * probability
@@ -413,7 +420,7 @@ class CorePOMDP:
     def numerators(self, belief: Given, action: Any, observation: Any) -> dict[Any, Number]:
         """Return ``{s': p(s', o | b, a)}`` for one observation: one row of `joint`, for weights of states as there."""
         row: dict[Any, Number] = {}
-        belief = belief if isinstance(belief, Belief | Mapping) else as_belief(belief)
+        belief = belief if isinstance(belief, _WEIGHTS) else as_belief(belief)
         if self._observation_uses_state:
             for state, next_state, flow in self.flows(belief, action):
                 likelihood = self._seen(next_state, action, state).get(observation, 0)
