@@ -16,6 +16,7 @@ from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 _POINTS = 1_000  # the most beliefs kept at which some vector was best
 _ENTRIES = 10_000_000  # of the table of vectors' values at such beliefs (80 MB)
+_COMPARED = 500_000  # entries, when all vectors are compared with all
 _NEAR = 5  # times the states: the vectors with which a candidate is compared first
 _LP_ENTRIES = 50_000  # coefficients of linear programs that are solved together
 _MOST_PIVOTS = 50  # per state, of a simplex; degenerate games may cycle
@@ -210,44 +211,43 @@ class Points:
 
 def prune(vectors: Floats, tolerance: float, points: Points, labels: Bools | None = None) -> Ints:
     """Return the positions of the vectors that are best at some belief; across legalities compared pointwise."""
-    if labels is None and (len(vectors) == 1 or np.isfinite(vectors).all()):
-        kept = _not_dominated(vectors, None) if len(vectors) > 1 else np.zeros(1, dtype=np.int64)
-        group = np.zeros(len(kept), dtype=np.int64)
+    finite = np.isfinite(vectors)
+    kept = _not_dominated(vectors, labels)
+    if labels is None and finite.all():
+        groups = [kept]
     else:
-        kept = _not_dominated(vectors, labels)
-        patterns = np.isfinite(vectors[kept])
-        if labels is not None:
-            patterns = np.concatenate([patterns, labels[kept]], axis=1)
-        _, group = np.unique(patterns, axis=0, return_inverse=True)
-        group = group.ravel()
-    useful = []
-    for g in range(int(group.max()) + 1):
-        members = kept[group == g]
-        columns = np.flatnonzero(np.isfinite(vectors[members[0]]))
+        patterns = finite[kept] if labels is None else np.concatenate([finite[kept], labels[kept]], axis=1)
+        group = np.unique(patterns, axis=0, return_inverse=True)[1].ravel()
+        groups = [kept[group == g] for g in range(int(group.max()) + 1)]
+    useful: list[int] = []
+    for members in groups:
+        columns = np.flatnonzero(finite[members[0]])
         if len(members) == 1 and len(columns):
             useful.append(int(members[0]))
         elif len(columns):  # a plan that is legal nowhere is dropped
-            best, beliefs = _useful(vectors[np.ix_(members, columns)], tolerance, points.over(columns, len(members)))
+            own = vectors[members] if len(columns) == vectors.shape[1] else vectors[np.ix_(members, columns)]
+            best, beliefs = _useful(own, tolerance, points.over(columns, len(members)))
             useful.extend(members[best].tolist())
             points.add(columns, beliefs)
     return np.array(sorted(useful), dtype=np.int64)
 
 
 def _not_dominated(vectors: Floats, labels: Bools | None) -> Ints:
-    """Return the vectors that no other one (of at least their legality) equals or exceeds in every state."""
-    order = np.argsort(-np.where(np.isfinite(vectors), vectors, 0.0).sum(axis=1), kind="stable")
-    if not np.isfinite(vectors).all() or labels is not None:
-        order = np.arange(len(vectors))
-    by_state = np.ascontiguousarray(vectors.T)  # few states and many vectors: compared state by state
-    alive = np.ones(len(vectors), dtype=bool)
-    for i in order:
-        if not alive[i]:
-            continue
-        below = alive & (by_state <= by_state[:, i, None]).all(axis=0)
-        if labels is not None:
-            below &= (labels <= labels[i]).all(axis=1)
-        alive[below] = False
-        alive[i] = True
+    """Return the vectors that no other one (of at least their legality) equals or exceeds in every state.
+
+    Of equal vectors, the first is returned.
+    """
+    rows = vectors if labels is None else np.concatenate([vectors, labels], axis=1)
+    by_column = np.ascontiguousarray(rows.T)  # few columns and many vectors: compared column by column
+    if len(rows) * rows.size <= _COMPARED:
+        below: Bools = np.all(by_column[:, None, :] <= by_column[:, :, None], axis=0)
+        below[np.tril(below & below.T)] = False  # itself, and an equal one before it
+        return np.flatnonzero(~below.any(axis=0))
+    alive = np.ones(len(rows), dtype=bool)
+    for i in np.argsort(-rows.sum(axis=1), kind="stable"):  # those that exceed many come first
+        if alive[i]:
+            alive &= ~(by_column <= by_column[:, i, None]).all(axis=0)
+            alive[i] = True
     return np.flatnonzero(alive)
 
 
@@ -265,19 +265,23 @@ def _useful(vectors: Floats, tolerance: float, points: Floats) -> tuple[Ints, Fl
     waiting = np.flatnonzero(left)
     while len(waiting):
         asked, beliefs, margins = _asked(vectors, waiting, np.array(kept), np.array(witnesses), scale, tolerance)
-        waiting = waiting[np.isin(waiting, asked[margins <= tolerance], invert=True)]
-        found = False
-        for belief in beliefs[margins > tolerance]:
-            scores = vectors[waiting] @ belief
-            if found and (not len(scores) or scores.max() - (vectors[kept] @ belief).max() <= tolerance * scale):
+        left[asked[margins <= tolerance]] = False
+        waiting = np.flatnonzero(left)
+        hopeful = beliefs[margins > tolerance]
+        scores, ahead = vectors[waiting] @ hopeful.T, (vectors[kept] @ hopeful.T).max(axis=0)
+        for n, belief in enumerate(hopeful):
+            top = scores[:, n].max(initial=-np.inf)
+            if n and top - ahead[n] <= tolerance * scale:
                 continue  # a vector added in the meantime is best here
-            tied = waiting[scores >= scores.max() - 1e-14 * scale]
+            tied = np.flatnonzero(scores[:, n] >= top - 1e-14 * scale).tolist()
             # of several best at this belief, the lexicographically greatest is best nearby
-            best = max(tied.tolist(), key=lambda i: tuple(vectors[i]))
-            waiting = waiting[waiting != best]
-            kept.append(best)
+            best = tied[0] if len(tied) == 1 else max(tied, key=lambda i: tuple(vectors[waiting[i]]))
+            kept.append(int(waiting[best]))
             witnesses.append(belief)
-            found = True
+            scores[best] = -np.inf
+            ahead = np.maximum(ahead, hopeful @ vectors[waiting[best]])
+        left[kept] = False
+        waiting = np.flatnonzero(left)
     return np.array(sorted(kept), dtype=np.int64), np.array(witnesses)
 
 
@@ -367,16 +371,8 @@ def _game_beliefs(gaps: Floats) -> tuple[Floats, Floats]:
     tableau[:, size, :count] = -1.0
     basis = np.tile(np.arange(count, count + size), (n, 1))
     mixtures, beliefs, open_ = np.zeros((n, count + size)), np.zeros((n, size)), np.arange(n)
+    entering = tableau[:, :size, :count].max(axis=1).argmin(axis=1)  # all reduced costs are the same: the longest step
     for _ in range(_MOST_PIVOTS * size):
-        entering = tableau[:, size, :-1].argmin(axis=1)
-        done = tableau[np.arange(len(open_)), size, entering] >= -_PIVOT
-        if done.any():
-            solved = open_[done]
-            mixtures[solved[:, None], basis[done]] = tableau[done, :size, -1]
-            beliefs[solved] = tableau[done, size, count:-1]
-            open_, tableau, basis, entering = open_[~done], tableau[~done], basis[~done], entering[~done]
-            if not len(open_):
-                break
         at = np.arange(len(open_))
         column = tableau[at, :, entering]
         ratio = np.full((len(at), size), np.inf)
@@ -387,6 +383,15 @@ def _game_beliefs(gaps: Floats) -> tuple[Floats, Floats]:
         tableau -= column[:, :, None] * row[:, None, :]
         tableau[at, leaving] = row
         basis[at, leaving] = entering
+        entering = tableau[:, size, :-1].argmin(axis=1)
+        done = tableau[at, size, entering] >= -_PIVOT
+        if done.any():
+            solved, on = open_[done], ~done
+            mixtures[solved[:, None], basis[done]] = tableau[done, :size, -1]
+            beliefs[solved] = tableau[done, size, count:-1]
+            open_, tableau, basis, entering = open_[on], tableau[on], basis[on], entering[on]
+            if not len(open_):
+                break
     beliefs[open_], mixtures[open_, 0] = 1.0, 1.0  # not solved: the gap says so
     beliefs = np.clip(beliefs, 0.0, None)
     beliefs /= beliefs.sum(axis=1, keepdims=True)

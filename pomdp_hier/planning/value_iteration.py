@@ -187,8 +187,8 @@ def value_iteration(
     stages: list[tuple[Floats, Ints]] = [(np.zeros((1, size)), np.full(1, -1, dtype=np.int64))]
     for _ in range(horizon):
         parts = []
-        for a, matrices in enumerate(outcomes):
-            vectors = _backup(compiled, a, matrices, stages[-1], tolerance, max_vectors, points)
+        for a, outcome in enumerate(outcomes):
+            vectors = _backup(compiled, a, outcome, stages[-1], tolerance, max_vectors, points)
             parts.append((vectors, np.full(len(vectors), a, dtype=np.int64)))
         stacked = np.concatenate([part[0] for part in parts])
         actions = np.concatenate([part[1] for part in parts])
@@ -198,16 +198,18 @@ def value_iteration(
     return FiniteHorizonSolution(compiled, tuple(stages))
 
 
-def _by_observation(flat: sparse.csr_array, size: int, count: int) -> list[tuple[int, sparse.csr_array]]:
-    """Return the matrices ``[S, S']`` of the possible observations, with their positions."""
-    blocks = ((o, flat[:, o * size : (o + 1) * size]) for o in range(count))
-    return [(o, sparse.csr_array(block)) for o, block in blocks if block.nnz]
+def _by_observation(flat: sparse.csr_array, size: int, count: int) -> tuple[list[int], sparse.csr_array]:
+    """Return the positions of the possible observations, and their matrices ``[S, S']`` below each other."""
+    blocks = {o: flat[:, o * size : (o + 1) * size] for o in range(count)}
+    seen = [o for o, block in blocks.items() if block.nnz]
+    below = sparse.vstack([blocks[o] for o in seen], format="csr") if seen else (0, size)
+    return seen, sparse.csr_array(below)
 
 
 def _backup(
     compiled: TabularPOMDP,
     action: int,
-    matrices: list[tuple[int, sparse.csr_array]],
+    outcomes: tuple[list[int], sparse.csr_array],
     ahead: tuple[Floats, Ints],
     tolerance: float,
     max_vectors: int,
@@ -216,12 +218,24 @@ def _backup(
     """Return ``[K, S]``, the vectors of the action; ``-inf`` where it is not legal."""
     vectors, actions = ahead
     result = np.where(compiled.legal[action], compiled.reward[action], -np.inf)[None, :]
-    for o, matrix in matrices:
-        choices = vectors
-        if compiled.legal_after is not None and actions[0] >= 0:
-            choices = vectors[compiled.legal_after[o, actions]]
-        projected = compiled.discount * (matrix @ choices.T).T if compiled.discount else np.zeros((1, matrix.shape[0]))
-        projected = projected[prune(projected, tolerance, points)]
+    seen, matrix = outcomes
+    if not seen:  # it is legal nowhere
+        return result
+    ends = matrix @ vectors.T if compiled.discount else np.zeros((matrix.shape[0], 1))
+    ends = compiled.discount * ends.reshape(len(seen), compiled.n_states, -1)
+    usable = np.ones((len(seen), ends.shape[2]), dtype=bool)
+    if compiled.legal_after is not None and actions[0] >= 0 and compiled.discount:
+        usable = compiled.legal_after[seen][:, actions]
+    # most often, one vector is the best in every state
+    first = np.where(usable, ends.sum(axis=1), -np.inf).argmax(axis=1)
+    best = np.take_along_axis(ends, first[:, None, None], axis=2)
+    alone = (np.isfinite(best) & ((ends <= best) | ~usable[:, None, :]).all(axis=2, keepdims=True)).all(axis=(1, 2))
+    for n in range(len(seen)):
+        if alone[n]:
+            projected = best[n].T
+        else:
+            projected = ends[n].T[usable[n]]
+            projected = projected[prune(projected, tolerance, points)]
         if len(result) * len(projected) > max_vectors:
             raise PlanningError(
                 f"max_vectors: got {max_vectors:,}; expected at least {len(result) * len(projected):,}, the vectors "

@@ -170,3 +170,20 @@ def test_a_program_that_fails_is_an_error(monkeypatch):
     monkeypatch.setattr("scipy.optimize.linprog", lambda *args, **options: failed)
     with pytest.raises(PlanningError, match=r"2 vectors.*numerical difficulties"):
         prune(np.array([[0.0, 4], [4, 0], [2, 1.5]]), TOLERANCE, Points(2))
+
+
+@pytest.mark.parametrize("compared", [0, 10**9])
+def test_vectors_that_others_equal_or_exceed_are_the_same_by_either_comparison(monkeypatch, compared):
+    monkeypatch.setattr(alpha_vectors, "_COMPARED", compared)
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        vectors = rng.integers(0, 4, (int(rng.integers(1, 12)), 3)).astype(float)
+        vectors[rng.random(vectors.shape) < 0.1] = -np.inf
+        labels = rng.random((len(vectors), 2)) < 0.7 if seed % 2 else None
+        rows = vectors if labels is None else np.hstack([vectors, labels])
+        expected = [
+            i
+            for i, row in enumerate(rows)
+            if not any((row <= other).all() and ((row < other).any() or j < i) for j, other in enumerate(rows))
+        ]
+        assert alpha_vectors._not_dominated(vectors, labels).tolist() == expected

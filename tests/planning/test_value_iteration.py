@@ -119,6 +119,19 @@ def test_final_value():
     assert exact_value(problem, horizon=0) == 0
 
 
+def test_an_action_that_is_legal_in_no_state_has_no_vector():
+    problem = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda t, a: "none",
+        reward=lambda s, a: 1,
+        initial_belief={"here": 0.5, "there": 0.5},
+        actions=["wait", "fly"],
+        legal_actions=lambda state: ["wait"],
+    )
+    solution = value_iteration(problem, 2)
+    assert (solution.vectors.tolist(), solution.actions) == ([[2.0, 2.0]], ("wait",))
+
+
 def test_pruning_keeps_what_is_best_somewhere():
     vectors = np.array([[1.0, 0.0], [0.0, 1.0], [0.45, 0.45], [0.6, 0.6], [0.6, 0.6], [-1.0, -1.0]])
     assert prune(vectors, 1e-10, Points(2)).tolist() in ([0, 1, 3], [0, 1, 4])
