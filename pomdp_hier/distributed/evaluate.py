@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from pomdp_hier._arguments import Floats, Ints, check_integer
 from pomdp_hier._engines.dispatch import choose_engine, seconds_at_most
@@ -27,7 +28,6 @@ from pomdp_hier.distributed.work import Cut, TreePart
 from pomdp_hier.errors import Argument, ParameterError, PythonAdvice, Setting
 from pomdp_hier.features.dense import refuse_large
 from pomdp_hier.features.items import join_rows
-from pomdp_hier.features.membership import cluster_sums
 from pomdp_hier.features.similarity import (
     Cosine,
     InverseSquaredEuclidean,
@@ -43,8 +43,6 @@ from pomdp_hier.hqs.inputs import Weights, check_weights
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import as_result, with_weights
 from pomdp_hier.hqs.settings import Settings
-
-_DENSE_BYTES = 1 << 28  # the dense rows of a partition of sparse features
 
 
 def evaluate_distributed(
@@ -74,7 +72,7 @@ def evaluate_distributed(
     Args:
         X: Features ``[N, D]``: an array, a scipy sparse matrix, a Dask array, or a path. A path names a ``.parquet``,
             ``.npy`` or ``.npz`` file or a folder of them, or is a list of such files. Every worker has to see it.
-            Fastest where the rows are in the tree's leaf order. Sparse rows become dense where a partition is scored.
+            Fastest where the rows are in the tree's leaf order. Sparse rows stay sparse, in CSR.
         hierarchy: The tree over the N items, in the order of the rows, or by the ids of a Parquet column.
         client: A ``distributed.Client``, or the address of a scheduler; None for this process, one partition
             after the other.
@@ -82,8 +80,7 @@ def evaluate_distributed(
         delta, nu, tie, reward, enter_own_singleton: As for `evaluate`.
         policy: A stopping rule, or the name of one, that looks a number of levels ahead: not ``"optimal"``.
         engine: ``"auto"``, ``"numpy"`` or ``"numba"``, on every worker.
-        partition_items: The approximate number of items per partition; fewer if their dense rows, of sparse features,
-            would take more than 256 MB.
+        partition_items: The approximate number of items per partition.
         id_column: The Parquet column of item ids, by default ``id``, ``item`` or ``item_id``.
         progress: Whether to show a progress bar on stderr.
         sample_weight: The weights of the items in the mean, one per row, or by item id, as for `evaluate`.
@@ -153,11 +150,10 @@ def evaluate_distributed(
         engine=engine,
         n_items=hierarchy.n_items,
     )
-    plan = replace(plan, engine=_engine(plan, hierarchy, source.shape[1]))
+    plan = replace(plan, engine=_engine(plan, hierarchy, source))
     rewards = node_rewards(hierarchy, reward)
     reach = rule.depth if isinstance(rule, LookAhead) and rule.depth is not None else 1
-    fitting = max(1, _DENSE_BYTES // (8 * source.shape[1])) if source.sparse else partition_items
-    cut = Cut.of(hierarchy, min(partition_items, fitting), reach)
+    cut = Cut.of(hierarchy, partition_items, reach)
     with _runner(client) as runner:
         stops = _Run(runner, source, hierarchy, rewards, plan, cut).stops(rows_of_items, progress)
     config = {**settings.record(), "engine": plan.engine, "partition_items": partition_items}
@@ -193,7 +189,9 @@ class _Run:
         if isinstance(self.plan.kind, Cosine):
             zero_rows = np.sort(np.concatenate([summary.zero_rows for summary in summaries]))
             warn_degenerate_rows(zero_rows, self.source.shape[1])
-        shared = runner.submit(_itself, self._share(summaries, centre))
+        near = self._part(np.union1d(self.cut.top, self.cut.boundary))
+        part = self._part(self.cut.shared)
+        shared = runner.submit(_itself, work.share(self.plan, self.cut, part, near, summaries, centre))
         scored = [
             runner.submit(work.score, self.plan, part, table, shared) for part, table in zip(held, rows, strict=True)
         ]
@@ -248,24 +246,6 @@ class _Run:
                 centre += total / n_rows
         return centre
 
-    def _share(self, summaries: Sequence[work.Summary], centre: Floats) -> work.Shared:
-        """Return the nodes that all partitions share, with the sums of the top of the tree."""
-        cut, part, inner = self.cut, self._part(self.cut.shared), self.tree.n_items
-        n_items, n_columns = part.n_items(inner), self.source.shape[1]
-        sums = np.zeros((len(part.nodes) - n_items, n_columns))
-        rows = np.empty((n_items, n_columns), dtype=self.source.dtype)
-        for shared, summary in zip(self.shared_of, summaries, strict=True):
-            at = part.places(shared)
-            sums[at[at >= n_items] - n_items] = summary.sums
-            rows[at[at < n_items]] = summary.rows
-        if len(cut.top):
-            near = self._part(np.union1d(cut.top, cut.boundary))
-            at, n_near = part.places(near.nodes), near.n_items(inner)
-            tree = near.excerpt(inner)
-            top = work.part_affinity(self.plan, rows[at[:n_near]], tree, centre, sums[at[n_near:] - n_items])
-            sums[at[n_near:] - n_items] = cluster_sums(tree, top.rows, n_columns, out=top.sums)
-        return work.Shared(part, sums, rows, centre)
-
 
 def _itself(part: Any) -> Any:
     """Return the argument: as a task, it can be recomputed when a worker is lost."""
@@ -281,10 +261,10 @@ def _rows_of_items(source: Source, hierarchy: Hierarchy) -> Ints:
     return np.arange(hierarchy.n_items)
 
 
-def _engine(plan: work.Plan, hierarchy: Hierarchy, n_columns: int) -> str:
+def _engine(plan: work.Plan, hierarchy: Hierarchy, source: Source) -> str:
     """Return the engine for the plan on the tree, chosen on a task with one item."""
-    one = Hierarchy(np.array([-1]), 1)
-    affinity = work.part_affinity(plan, np.ones((1, 1)), one, np.zeros(1))
+    one, n_columns = Hierarchy(np.array([-1]), 1), source.shape[1]
+    affinity = work.part_affinity(plan, csr_matrix([[1.0]]) if source.sparse else np.ones((1, 1)), one, np.zeros(1))
     task = Task(affinity, node_rewards(one), plan.temperatures, plan.rule, plan.enter_own_singleton)
     n_items = hierarchy.n_items
     return choose_engine(

@@ -363,10 +363,8 @@ def _pyarrow_parquet() -> Any:
 
 
 class _DaskSource:
-    sparse = False
-
     def __init__(self, array: Any) -> None:
-        self.array = array
+        self.array, self.sparse = array, bool(issparse(getattr(array, "_meta", None)))
         self.shape: tuple[int, int] = tuple(int(length) for length in array.shape)  # type: ignore[assignment]
         self.dtype = common_type([array.dtype], "the Dask array")
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
-from scipy.sparse import issparse, vstack
+from scipy.sparse import csr_matrix, issparse, vstack
 
 from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier._engines.dispatch import run_engine
 from pomdp_hier._engines.task import NodeRewards, Rule, Task
+from pomdp_hier.features.affinity import SparseAffinity
 from pomdp_hier.features.dense import DenseAffinity, DenseKind
+from pomdp_hier.features.membership import cluster_sums
 from pomdp_hier.features.validation import row_pieces
 from pomdp_hier.hierarchy.tree import Hierarchy
 
@@ -223,13 +224,13 @@ class Inspection:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Sums ``[k, D]`` and rows ``[m, D]`` of the nodes that a partition shares with others.
+    """Sums ``[k, D]`` and rows ``[m, D]`` of the nodes that a partition shares with others; CSR for sparse rows.
 
     ``zero_rows`` are the items whose rows are zeros.
     """
 
-    sums: Floats
-    rows: npt.NDArray[Any]
+    sums: Any
+    rows: Any
     zero_rows: Ints
 
 
@@ -238,8 +239,8 @@ class Shared:
     """The shared nodes, with the sums of internal nodes, the rows of items, and the centre."""
 
     part: TreePart
-    sums: Floats
-    rows: npt.NDArray[Any]
+    sums: Any
+    rows: Any
     centre: Floats
 
 
@@ -248,10 +249,12 @@ def inspect(rows: Any, piece_rows: int, first: int) -> Inspection:
     if isinstance(rows, np.ma.MaskedArray):  # what a mask hides is missing
         rows = rows.filled(np.nan)
     if issparse(rows):
+        rows = csr_matrix(rows)
         found = [rows[low : low + piece_rows] for low in range(0, rows.shape[0], piece_rows)]
-        # The rows were checked where they were read; a sum of CSR is a matrix.
-        totals = [np.asarray(piece.sum(axis=0), dtype=np.float64).reshape(-1) for piece in found]
-        return Inspection(np.empty(0, dtype=np.int64), float(np.abs(rows.data).max(initial=0.0)), totals)
+        totals = [np.asarray(piece.sum(axis=0), dtype=np.float64).reshape(-1) for piece in found]  # a sum is a matrix
+        owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        bad = first + np.unique(owner[~np.isfinite(rows.data)])
+        return Inspection(bad, float(np.abs(rows.data).max(initial=0.0)), totals)
     rows = _aligned(rows)
     bad = first + np.flatnonzero(~np.isfinite(rows).all(axis=1))
     pieces = [rows[low : low + piece_rows] for low in range(0, len(rows), piece_rows)]
@@ -260,15 +263,17 @@ def inspect(rows: Any, piece_rows: int, first: int) -> Inspection:
 
 
 def pick(rows: Any, chosen: Ints) -> Any:
-    """Return the chosen rows."""
-    return rows[chosen] if issparse(rows) else _aligned(rows)[chosen]
+    """Return the chosen rows; of sparse ones as CSR, with one value per column."""
+    if not issparse(rows):
+        return _aligned(rows)[chosen]
+    picked = csr_matrix(rows)[chosen]
+    picked.sum_duplicates()
+    return picked
 
 
 def assemble(pieces: Sequence[Any], order: Ints) -> Any:
     """Return the rows of the pieces in another order."""
-    if issparse(pieces[0]):
-        return vstack(pieces, format="csr")[order]
-    return np.concatenate([_aligned(piece) for piece in pieces])[order]
+    return _stacked([_aligned(piece) for piece in pieces])[order]
 
 
 def sum_up(plan: Plan, part: TreePart, rows: Any, shared: Ints, centre: Floats) -> Summary:
@@ -276,11 +281,60 @@ def sum_up(plan: Plan, part: TreePart, rows: Any, shared: Ints, centre: Floats) 
     rows, n_items = _aligned(rows), part.n_items(plan.n_items)
     affinity = part_affinity(plan, rows, part.forest(plan.n_items), centre)
     at = part.places(shared)
+    inner = at[at >= n_items]
     return Summary(
-        affinity.sums[at[at >= n_items] - n_items],
+        affinity.sums_of(inner) if isinstance(affinity, SparseAffinity) else affinity.sums[inner - n_items],
         rows[at[at < n_items]],
         part.nodes[:n_items][getattr(affinity, "zero_rows", np.empty(0, dtype=np.int64))],
     )
+
+
+def share(plan: Plan, cut: Cut, part: TreePart, near: TreePart, found: Sequence[Summary], centre: Floats) -> Shared:
+    """Return the nodes that all partitions share, with the sums of the top of the tree.
+
+    Args:
+        plan: How.
+        cut: The partitions.
+        part: The shared nodes.
+        near: The nodes of the top, and their children.
+        found: What each partition says of its shared nodes.
+        centre: The centre.
+    """
+    inner = plan.n_items
+    n_items = part.n_items(inner)
+    owner = np.searchsorted(cut.bounds, part.starts, side="right") - 1
+    owner[np.isin(part.nodes, cut.top)] = -1
+    order = np.argsort(owner, kind="stable")  # those of the top first
+    n_top = int((owner < 0).sum())
+    nodes = order[n_top:]
+    rows = _in_order(_stacked([one.rows for one in found]), nodes[nodes < n_items], n_items)
+    sums = _in_order(_stacked([one.sums for one in found]), nodes[nodes >= n_items] - n_items, len(order) - n_items)
+    if n_top:
+        at, n_near = part.places(near.nodes), near.n_items(inner)
+        tree = near.excerpt(inner)
+        known = part_affinity(plan, rows[at[:n_near]], tree, centre, sums[at[n_near:] - n_items])
+        if isinstance(known, SparseAffinity):
+            top = np.flatnonzero(np.isin(near.nodes, cut.top))
+            totals = _below(tree, top) @ known.sums_of(np.arange(tree.n_nodes))
+            places = np.concatenate([np.arange(sums.shape[0]), at[top] - n_items])
+            sums = _in_order(_stacked([sums, totals]), places, sums.shape[0])
+        else:
+            sums[at[n_near:] - n_items] = cluster_sums(tree, known.rows, rows.shape[1], out=known.sums)
+    return Shared(part, sums, rows, centre)
+
+
+def _below(tree: Hierarchy, top: Ints) -> Any:
+    """Return which nodes without children, of those here, lie below each of the others ``[len(top), n_nodes]``."""
+    low = np.setdiff1d(np.arange(tree.n_nodes), top)
+    place = np.full(tree.n_nodes, -1)
+    place[top] = np.arange(len(top))
+    ends, above = [], tree.parent[low]
+    while len(low):
+        ends.append((place[above], low))
+        up = tree.parent[above]
+        low, above = low[up >= 0], up[up >= 0]
+    to, of = (np.concatenate(each) for each in zip(*ends, strict=True))
+    return csr_matrix((np.ones(len(to)), (to, of)), shape=(len(top), tree.n_nodes))
 
 
 def score(plan: Plan, part: TreePart, rows: Any, shared: Shared) -> tuple[Ints, Floats]:
@@ -293,17 +347,16 @@ def score(plan: Plan, part: TreePart, rows: Any, shared: Shared) -> tuple[Ints, 
         shared: What it knows of the rest.
     """
     rows, inner = _aligned(rows), plan.n_items
-    own = part_affinity(plan, rows, part.forest(inner), shared.centre).sums[:-1]
+    known = part_affinity(plan, rows, part.forest(inner), shared.centre)
+    n_own, n_shared = part.n_items(inner), shared.part.n_items(inner)
+    own = known.sums_of(np.arange(n_own, len(part.nodes))) if isinstance(known, SparseAffinity) else known.sums[:-1]
     both = part.joined(shared.part)
     tree, n_items = both.excerpt(inner), both.n_items(inner)
-    table, sums = rows, np.empty((len(both.nodes) - n_items, rows.shape[1]))
-    items = both.places(part.nodes[: part.n_items(inner)])
-    if n_items > len(items):
-        table = np.empty((n_items, rows.shape[1]), dtype=rows.dtype)
-        table[both.places(shared.part.nodes[: shared.part.n_items(inner)])] = shared.rows
-        table[items] = rows
-    sums[both.places(shared.part.nodes[shared.part.n_items(inner) :]) - n_items] = shared.sums
-    sums[both.places(part.nodes[part.n_items(inner) :]) - n_items] = own
+    items = both.places(part.nodes[:n_own])
+    at = np.concatenate([both.places(shared.part.nodes[:n_shared]), items])
+    at_sums = np.concatenate([both.places(shared.part.nodes[n_shared:]), both.places(part.nodes[n_own:])]) - n_items
+    table = rows if n_items == n_own else _in_order(_stacked([shared.rows, rows]), at, n_items)
+    sums = _in_order(_stacked([shared.sums, own]), at_sums, len(both.nodes) - n_items)
     task = Task(
         affinity=part_affinity(plan, table, tree, shared.centre, sums),
         rewards=NodeRewards(both.reward, both.rise),
@@ -312,12 +365,14 @@ def score(plan: Plan, part: TreePart, rows: Any, shared: Shared) -> tuple[Ints, 
         enter_own_singleton=plan.enter_own_singleton,
         threads=1,
     )
-    stops = run_engine(task, items, plan.engine, lambda done: None)
+    stops = run_engine(task, items, "numpy" if issparse(rows) else plan.engine, lambda done: None)
     return both.nodes[stops.nodes], stops.probabilities
 
 
-def part_affinity(plan: Plan, rows: Any, tree: Any, centre: Floats, sums: Floats | None = None) -> DenseAffinity:
+def part_affinity(plan: Plan, rows: Any, tree: Any, centre: Floats, sums: Any = None) -> DenseAffinity | SparseAffinity:
     """Return the affinity of a part."""
+    if issparse(rows):
+        return SparseAffinity(rows, tree, plan.kind, sums, all_columns=True)
     return DenseAffinity(rows, tree, plan.kind, centre, sums)
 
 
@@ -328,6 +383,20 @@ def piece_rows(n_items: int, n_columns: int) -> int:
 
 
 def _aligned(array: Any) -> Any:
-    if issparse(array):  # a partition is scored on dense rows
-        array = array.toarray()
-    return np.require(array, requirements=["C", "A"])
+    return array if issparse(array) else np.require(array, requirements=["C", "A"])
+
+
+def _stacked(tables: Sequence[Any]) -> Any:
+    """Return the rows of all tables; CSR where one is sparse."""
+    return vstack(tables, format="csr") if any(map(issparse, tables)) else np.concatenate(tables)
+
+
+def _in_order(rows: Any, at: Ints, count: int) -> Any:
+    """Return ``count`` rows, of which those given are at these positions, the last of several there."""
+    if not issparse(rows):
+        table = np.zeros((count, rows.shape[1]), dtype=rows.dtype)
+        table[at] = rows
+        return table
+    of = np.full(count, len(at))
+    of[at] = np.arange(len(at))
+    return vstack([rows, csr_matrix((1, rows.shape[1]))], format="csr")[of]

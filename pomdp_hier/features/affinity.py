@@ -52,9 +52,23 @@ class SparseAffinity:
         kind: The similarity.
         squares: The squared lengths of the prepared rows ``[N]``.
         batch_items: Sums are formed per level, so one batch holds all items.
+
+    Args:
+        features, hierarchy, kind: As in the attributes, the rows as they were given.
+        sums: The sums of the prepared rows of all nodes after the items, CSR, where the tree is an excerpt; with
+            all columns.
+        all_columns: Whether the prepared rows keep columns that nobody uses.
     """
 
-    def __init__(self, features: Features, hierarchy: Hierarchy, kind: DenseKind) -> None:
+    def __init__(
+        self,
+        features: Features,
+        hierarchy: Hierarchy,
+        kind: DenseKind,
+        sums: Features | None = None,
+        *,
+        all_columns: bool = False,
+    ) -> None:
         self.hierarchy = hierarchy
         self.kind = kind
         self.batch_items = hierarchy.n_items
@@ -76,10 +90,17 @@ class SparseAffinity:
         if len(filled):
             self.squares[filled] = np.add.reduceat(values**2, starts)
         self.n_columns, used, indices = features.shape[1], features.shape[1], features.indices
-        if self.n_columns > len(values):  # scipy's products take room for every column
+        if (
+            self.n_columns > len(values) and not all_columns and sums is None
+        ):  # scipy's products take room for every column
             unique, indices = np.unique(indices, return_inverse=True)
             used = max(1, len(unique))
         self.features = sp.csr_matrix((values, indices, features.indptr), shape=(len(counts), used))
+        self._sums = None if sums is None else sp.vstack([self.features, sums], format="csr")
+
+    def sums_of(self, nodes: Ints) -> Any:
+        """Return the sums of the prepared rows over each of these nodes, CSR."""
+        return membership(self.hierarchy, nodes) @ self.features if self._sums is None else self._sums[nodes]
 
     def batch(self, items: Ints) -> "_SparseBatch":
         """Return the batch of these items."""
@@ -95,7 +116,7 @@ class _Join:
         self.parents = parents
         self.children, counts = children_of(tree, parents)
         self.firsts = np.cumsum(counts) - counts
-        self.sums = membership(tree, self.children) @ parent.features
+        self.sums = parent.sums_of(self.children)
         self.squares = np.asarray(self.sums.multiply(self.sums).sum(axis=1)).reshape(-1)
         self.squares /= tree.sizes[self.children].astype(np.float64) ** 2
         if len(parents) == 1:  # its columns are the keys, and nothing has to be looked up

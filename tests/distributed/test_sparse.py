@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pomdp_hier.distributed import evaluate as module
-from pomdp_hier.distributed import evaluate_distributed
+from pomdp_hier.distributed import evaluate_distributed, work
 from pomdp_hier.errors import FeatureError
+from pomdp_hier.features.affinity import SparseAffinity
+from pomdp_hier.features.dense import DenseAffinity
 from pomdp_hier.hqs.score import evaluate
 from tests.distributed.test_distributed import random_tree
 
@@ -36,29 +37,31 @@ def case(tmp_path):
         for case in product(("cosine", "negative_euclidean", "inverse_sqeuclidean"), (9, 100), ("one-step", "descend"))
     ],
 )
-def test_every_form_has_the_values_of_evaluate(case, similarity, partition_items, policy, monkeypatch):
+def test_every_form_has_the_values_of_evaluate(case, similarity, partition_items, policy):
     X, tree, folder = case
     files = [folder / f"{name}.npz" for name in ("p2", "p10", "p11")]
     forms = (X, X.tocsc(), X.tocoo(), X.toarray(), X.astype(np.float32), X.toarray().astype(np.float32), folder, files)
-    for room in (1 << 28, 500):  # bytes of dense rows
-        monkeypatch.setattr(module, "_DENSE_BYTES", room)
-        for form in forms:
-            options = {"similarity": similarity, "delta": 0.3, "policy": policy}
-            whole = evaluate(form if hasattr(form, "shape") else X, tree, **options)
-            parts = evaluate_distributed(form, tree, partition_items=partition_items, **options)
-            np.testing.assert_allclose(parts.values, whole.values, rtol=0, atol=1e-12)
-            np.testing.assert_array_equal(parts.stop_nodes, whole.stop_nodes)
+    for form in forms:
+        options = {"similarity": similarity, "delta": 0.3, "policy": policy}
+        whole = evaluate(form if hasattr(form, "shape") else X, tree, **options)
+        parts = evaluate_distributed(form, tree, partition_items=partition_items, **options)
+        np.testing.assert_allclose(parts.values, whole.values, rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(parts.stop_nodes, whole.stop_nodes)
 
 
-def test_the_dense_rows_of_a_partition_fit_into_their_allowance(case, monkeypatch):
-    X, tree, _ = case
-    sizes = []
-    cut_of = module.Cut.of
-    monkeypatch.setattr(module.Cut, "of", lambda tree, size, reach: sizes.append(size) or cut_of(tree, size, reach))
-    monkeypatch.setattr(module, "_DENSE_BYTES", 5 * 8 * X.shape[1])
-    for features, partition_items in ((X, 100), (X, 3), (X.toarray(), 100)):
-        evaluate_distributed(features, tree, partition_items=partition_items)
-    assert sizes == [5, 3, 100]
+@pytest.mark.parametrize("similarity", ["cosine", "negative_euclidean"])
+def test_sparse_rows_reach_the_engine_as_they_are(case, similarity, monkeypatch):
+    X, tree, folder = case
+    seen = []
+    run = work.run_engine
+    monkeypatch.setattr(work, "run_engine", lambda task, *rest: seen.append(task.affinity) or run(task, *rest))
+    parts = evaluate_distributed(X, tree, similarity=similarity, partition_items=9)
+    evaluate_distributed(folder, tree, similarity=similarity, partition_items=9)
+    evaluate_distributed(X.toarray(), tree, similarity=similarity, partition_items=100)
+    assert [type(affinity) for affinity in seen[-2:]] == [SparseAffinity, DenseAffinity]
+    assert {type(affinity) for affinity in seen[:-1]} == {SparseAffinity}
+    assert all(sp.issparse(affinity.features) and affinity.features.nnz <= X.nnz for affinity in seen[:-1])
+    np.testing.assert_allclose(parts.values, evaluate(X, tree, similarity=similarity).values, rtol=0, atol=1e-12)
 
 
 def test_files_are_taken_in_the_order_of_a_list(case):
