@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     slow_too = config.getoption("markexpr") != "not slow"
     health = [hypothesis.HealthCheck.too_slow]
     hypothesis.settings.register_profile(
-        "here", max_examples=60 if slow_too else 10, deadline=None, suppress_health_check=health
+        "here", max_examples=40 if slow_too else 10, deadline=None, suppress_health_check=health
     )
     hypothesis.settings.load_profile("here")
 

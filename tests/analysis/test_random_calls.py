@@ -264,6 +264,6 @@ def test_random_calls_end_in_answers_or_errors_of_ours():
 
 @pytest.mark.slow
 def test_thousands_of_random_calls():
-    run(Calls, 90, 40)
+    run(Calls, 50, 40)
     print(f"{CALLS['made']:,} calls, {CALLS['answered']:,} answered")
     assert CALLS["made"] > 1_000

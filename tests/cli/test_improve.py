@@ -149,7 +149,7 @@ def test_fixed_nodes_and_levels_do_not_change(broken, capsys):
 def test_an_interrupted_run_writes_whole_files(tmp_path, number):
     from tests.planted import catalogue
 
-    X, _, tree, _ = catalogue(4_000)
+    X, _, tree, _ = catalogue(2_000)
     np.save(tmp_path / "x.npy", X)
     (tmp_path / "tree.json").write_text(tree.to_json(), encoding="utf-8")
     out = tmp_path / "better.json"
@@ -162,4 +162,4 @@ def test_an_interrupted_run_writes_whole_files(tmp_path, number):
     else:
         assert code == 130
         assert b"the search ended when inter" in said
-        assert Hierarchy.from_json(json.loads(out.read_text(encoding="utf-8"))).n_items == 4_000
+        assert Hierarchy.from_json(json.loads(out.read_text(encoding="utf-8"))).n_items == 2_000

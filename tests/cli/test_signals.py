@@ -50,8 +50,8 @@ def test_a_signal_ends_a_command_in_one_line(files, number, said, delay):
 
 @pytest.mark.slow
 def test_an_interrupt_at_any_moment_while_modules_load(files):
-    for step in range(20):
-        assert ended(signal.SIGINT, 0.05 * step, COMMAND, files) == (130, "pomdp-hier: interrupted\n"), step
+    for step in range(10):
+        assert ended(signal.SIGINT, 0.1 * step, COMMAND, files) == (130, "pomdp-hier: interrupted\n"), step
 
 
 def test_a_module_that_is_half_loaded_has_no_drafts(tmp_path):

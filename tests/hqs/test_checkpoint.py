@@ -168,7 +168,7 @@ with Checkpoint.open(sys.argv[1], "key", Row, possible_in(10**6, 10**6)) as chec
 @pytest.mark.slow
 def test_a_killed_run_loses_nothing_that_it_finished(tmp_path):
     random = np.random.default_rng(0)
-    for number in range(25):
+    for number in range(6):
         path = tmp_path / str(number)
         with subprocess.Popen([sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE) as run:
             for _ in range(int(random.integers(1, 30))):

@@ -38,8 +38,8 @@ def test_the_value_of_the_policy_is_the_closed_form():
 
 
 @pytest.mark.slow
-def test_the_value_of_the_policy_is_the_closed_form_on_1000_trees():
-    against_the_closed_form(range(1000))
+def test_the_value_of_the_policy_is_the_closed_form_on_300_trees():
+    against_the_closed_form(range(300))
 
 
 def test_the_agent_plans_under_its_belief_and_acts_in_the_environment():

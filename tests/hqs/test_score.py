@@ -195,7 +195,7 @@ def test_a_deep_caterpillar_stops_early_and_needs_no_recursion():
 
 @pytest.mark.slow
 def test_a_chain_of_only_children_is_descended_or_not_by_the_tie():
-    n_levels = 50_000
+    n_levels = 20_000
     tree = Hierarchy.from_children([[0, 1], [2], *[[3 + k] for k in range(n_levels)]], 2)
     X = [[1.0, 0.0], [0.0, 1.0]]
     for name in ("numpy", "numba"):

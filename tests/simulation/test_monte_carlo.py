@@ -193,9 +193,9 @@ def test_a_rare_loss_is_allowed_for_before_it_is_met():
 @pytest.mark.filterwarnings("ignore::pomdp_hier.errors.SimulationWarning")  # where no episode met the loss
 def test_intervals_of_a_sequence_that_stops_early_cover_a_rare_loss():
     exact = 1 - 0.005 * 1001
-    runs = [simulate(lambda b: "go", rare(), n_episodes=20_000, seed=s, half_width=5.0) for s in range(200)]
+    runs = [simulate(lambda b: "go", rare(), n_episodes=20_000, seed=s, half_width=5.0) for s in range(80)]
     covered = sum(low <= exact <= high for low, high in (run.interval for run in runs))
-    assert covered >= 190
+    assert covered >= 73
 
 
 @pytest.mark.parametrize(("horizon", "span"), [(0, 0.0), (1, 30.0), (2, 30.0 + 1.0), (3, 30.0 + 2.0)])
