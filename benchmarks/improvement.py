@@ -26,8 +26,7 @@ import numpy as np
 
 from benchmarks.filing import folder, labelled, planted, ten_lines, texts
 from pomdp_hier import Hierarchy, find_misfiled, improve
-from pomdp_hier.hqs.inputs import Prepared, calibrate_delta, prepare
-from pomdp_hier.hqs.settings import Settings
+from pomdp_hier.hqs.inputs import Prepared, Settings, calibrate_delta, prepare
 from pomdp_hier.improvement.choice import part_of, rises_by
 from pomdp_hier.improvement.entry_point import OBJECTIVES
 from pomdp_hier.improvement.incremental import ScoredDraft

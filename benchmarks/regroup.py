@@ -23,10 +23,9 @@ from benchmarks.damage import permute_items
 from pomdp_hier.errors import DataWarning
 from pomdp_hier.features.loading import load_features
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.inputs import calibrate_delta, prepare
+from pomdp_hier.hqs.inputs import Run, Settings, calibrate_delta, prepare
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.hqs.search_length import expected_search_length
-from pomdp_hier.hqs.settings import Run, Settings
 from pomdp_hier.improvement.groupings import Place, Plan, place_of
 from pomdp_hier.improvement.held_out import fold_of
 from pomdp_hier.improvement.regroup import Judge

@@ -14,12 +14,11 @@ from pomdp_hier._text import counted
 from pomdp_hier.features.items import Duplicates, row_keys
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import Calibration, most_likely_delta
-from pomdp_hier.hqs.inputs import Prepared, opened
+from pomdp_hier.hqs.inputs import Prepared, Run, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
 from pomdp_hier.hqs.search_length import QUESTIONS, SearchLengthResult, search_length
-from pomdp_hier.hqs.settings import Run
 
 MIN_DENOMINATOR = 0.05
 _PER_ITEM = ("result", "calibration", "search_length")

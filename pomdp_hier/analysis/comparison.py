@@ -14,12 +14,11 @@ from pomdp_hier._text import brief, counted
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import Calibration
-from pomdp_hier.hqs.inputs import as_trees, opened
+from pomdp_hier.hqs.inputs import Run, as_trees, opened
 from pomdp_hier.hqs.result import HQSResult, ItemScores
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score_items
 from pomdp_hier.hqs.search_length import QUESTIONS, SearchLengthResult, search_length
-from pomdp_hier.hqs.settings import Run
 from pomdp_hier.measures import (
     bakers_gamma,
     class_f_score,

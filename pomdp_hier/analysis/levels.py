@@ -16,12 +16,11 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.inputs import Prepared, opened
+from pomdp_hier.hqs.inputs import Prepared, Run, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import oracle_value, score
 from pomdp_hier.hqs.search_length import shown_length
-from pomdp_hier.hqs.settings import Run
 
 Side = Literal["bottom", "top"]
 _SAME = 1e-12  # smaller differences of scores are rounding

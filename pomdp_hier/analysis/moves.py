@@ -16,10 +16,9 @@ from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.node_names import NodeNames
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.inputs import Prepared, opened
+from pomdp_hier.hqs.inputs import Prepared, Run, opened
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
-from pomdp_hier.hqs.settings import Run
 
 _MAJORITY = 0.5
 _AGREED = 0.8

@@ -13,10 +13,9 @@ from pomdp_hier._io.formats import held
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.inputs import Prepared, prepare
+from pomdp_hier.hqs.inputs import Prepared, Run, named, prepare, read_settings
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import score_items
-from pomdp_hier.hqs.settings import Run, named, read_settings
 from pomdp_hier.simulation.comparison import compare_values
 from pomdp_hier.simulation.comparison_table import PolicyComparison
 

@@ -13,10 +13,9 @@ from pomdp_hier._text import brief, counted
 from pomdp_hier.analysis.baselines import appraised
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.inputs import as_trees, opened
+from pomdp_hier.hqs.inputs import as_trees, opened, read_settings
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import hqs_score, score
-from pomdp_hier.hqs.settings import read_settings
 
 _SAME = 1e-12
 _REFUSED = {

@@ -432,7 +432,7 @@ def _with_known_items(read: "Callable[..., Hierarchy]", n_rows: int | None) -> "
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         tree = read()
-    from pomdp_hier.hierarchy.readers.links import number_of
+    from pomdp_hier.hierarchy.arrays import number_of
 
     numbers = map(number_of, range(tree.n_nodes) if tree.labels is None else tree.labels)
     items = set(map(number_of, tree.item_labels))

@@ -39,10 +39,9 @@ from pomdp_hier.features.validation import check_shape, refuse_non_finite, warn_
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import Reward, node_rewards, temperatures
-from pomdp_hier.hqs.inputs import Weights, check_weights
+from pomdp_hier.hqs.inputs import Settings, Weights, check_weights
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import as_result, with_weights
-from pomdp_hier.hqs.settings import Settings
 
 
 def evaluate_distributed(

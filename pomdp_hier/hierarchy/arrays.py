@@ -10,10 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pomdp_hier._arguments import Ints, unexpected
+from pomdp_hier._arguments import Ints, is_integer, unexpected
 from pomdp_hier._io.formats import held
 from pomdp_hier._text import brief, counted, listed
-from pomdp_hier.errors import Argument, HierarchyError, ParameterError, PomdpHierError, Setting
+from pomdp_hier.errors import (
+    Argument,
+    HierarchyError,
+    ParameterError,
+    PomdpHierError,
+    Setting,
+)
 
 _LONGEST_RANGE = 10_000_000  # a longer one holds nothing, but would fill the memory as a list
 
@@ -210,3 +216,19 @@ def check_tree(parent: Ints, n_items: int, labels: tuple[Hashable, ...] | None) 
             Setting("add_root", True),
             ".",
         )
+
+
+def in_number_order(nodes: list[int], ids: Sequence[Hashable], start: int) -> list[int]:
+    """Return the nodes sorted by id if the ids are the integers from ``start`` on (or their text), else unchanged."""
+    numbers = [number for node in nodes if (number := number_of(ids[node])) is not None]
+    if len(numbers) < len(nodes):
+        return nodes
+    by_id = sorted(zip(numbers, nodes, strict=True))
+    return [node for _, node in by_id] if [n for n, _ in by_id] == list(range(start, start + len(nodes))) else nodes
+
+
+def number_of(name: Hashable) -> int | None:
+    """Return the integer that an id is, also as text, or ``None``."""
+    if isinstance(name, str):
+        return int(name) if name.isascii() and name.isdigit() and len(name) < 19 and str(int(name)) == name else None
+    return int(name) if is_integer(name) else None

@@ -12,8 +12,7 @@ from pomdp_hier.errors import PythonAdvice
 from pomdp_hier.hierarchy.export import ExportedTree
 from pomdp_hier.hierarchy.node_names import warn_user
 from pomdp_hier.hierarchy.readers.clusterings import HdbscanTree, read_bertopic, read_hdbscan, read_linkage
-from pomdp_hier.hierarchy.readers.edges import read_edges, read_networkx, read_parents
-from pomdp_hier.hierarchy.readers.links import Join
+from pomdp_hier.hierarchy.readers.links import Join, read_edges, read_networkx, read_parents
 from pomdp_hier.hierarchy.readers.nested import read_children, read_labels, read_nodes, read_sklearn
 from pomdp_hier.hierarchy.readers.notations import JsonForm, read_json, read_newick
 from pomdp_hier.hierarchy.readers.path_rows import PathFormat

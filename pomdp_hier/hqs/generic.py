@@ -20,11 +20,10 @@ from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import Reward, guidance
-from pomdp_hier.hqs.inputs import Prepared, prepare
+from pomdp_hier.hqs.inputs import Prepared, Run, Settings, prepare
 from pomdp_hier.hqs.model import END, SearchState, search_environment_from_guidance, search_problem_from_guidance
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, reward_at, search_policy
 from pomdp_hier.hqs.result import HQSResult
-from pomdp_hier.hqs.settings import Run, Settings
 from pomdp_hier.planning.decision import Policy
 from pomdp_hier.pomdp.numeric import Number, total
 from pomdp_hier.pomdp.problem import POMDP

@@ -17,11 +17,10 @@ from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.generic import check_item, prepared_search, similarities_to_children
 from pomdp_hier.hqs.guidance import guidance
-from pomdp_hier.hqs.inputs import Prepared
+from pomdp_hier.hqs.inputs import Prepared, Settings
 from pomdp_hier.hqs.model import Node, SearchState
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, guidance_at, node_of, reward_at, standing
 from pomdp_hier.hqs.search_length import check_label_cost
-from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number

@@ -20,10 +20,9 @@ from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import Reward
-from pomdp_hier.hqs.inputs import Prepared, Weights, prepare
+from pomdp_hier.hqs.inputs import CALIBRATED, Prepared, Request, Run, Settings, Weights, prepare
 from pomdp_hier.hqs.result import HQSResult, ItemScores
 from pomdp_hier.hqs.sampling import Method, Sampling
-from pomdp_hier.hqs.settings import CALIBRATED, Request, Run, Settings
 
 if TYPE_CHECKING:
     from pomdp_hier.pomdp.problem import POMDP

@@ -13,11 +13,10 @@ from pomdp_hier._engines.dispatch import choose_engine, run_lengths
 from pomdp_hier._progress import shown_progress
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.inputs import Prepared, Weights, opened, prepare
+from pomdp_hier.hqs.inputs import CALIBRATED, Prepared, Request, Run, Settings, Weights, opened, prepare
 from pomdp_hier.hqs.result import HQSResult, ItemScores
 from pomdp_hier.hqs.sampling import Method, Sample, Sampling
 from pomdp_hier.hqs.score import chosen_items, like_sample, with_weights
-from pomdp_hier.hqs.settings import CALIBRATED, Request, Run, Settings
 
 QUESTIONS = {
     "hqs": "HQS values the search of a person who never goes back.",

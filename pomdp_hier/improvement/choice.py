@@ -51,7 +51,7 @@ def part_of(prepared: Prepared, items: Ints) -> Part:
     """Return the part of these items, ascending; clusters without any of them are left out.
 
     Example:
-        >>> from pomdp_hier.hqs.settings import Settings
+        >>> from pomdp_hier.hqs.inputs import Settings
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
         >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
         >>> part = part_of(prepare(X, tree, Settings()), np.array([0, 1]))

@@ -24,9 +24,8 @@ from pomdp_hier.filing.result import check_share
 from pomdp_hier.hierarchy.arrays import as_ids
 from pomdp_hier.hierarchy.node_names import NodeNames
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.inputs import Prepared, opened
+from pomdp_hier.hqs.inputs import Prepared, Run, Settings, named, opened
 from pomdp_hier.hqs.search_length import check_label_cost
-from pomdp_hier.hqs.settings import Run, Settings, named
 from pomdp_hier.improvement.choice import Choice, Chosen, Problem, held_out_rises
 from pomdp_hier.improvement.held_out import FoldGains
 from pomdp_hier.improvement.incremental import ScoredDraft

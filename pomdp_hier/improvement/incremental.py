@@ -62,7 +62,7 @@ class ScoredDraft:
 
     Example:
         >>> from pomdp_hier.hqs.inputs import prepare
-        >>> from pomdp_hier.hqs.settings import Settings
+        >>> from pomdp_hier.hqs.inputs import Settings
         >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is in the wrong cluster
         >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
         >>> scored = ScoredDraft(prepare(X, tree, Settings(delta=0.1)))

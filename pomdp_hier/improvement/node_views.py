@@ -13,12 +13,11 @@ from pomdp_hier._engines.task import AlwaysDescend, HindsightRule, LookAhead, Ru
 from pomdp_hier._intervals import relative_weights
 from pomdp_hier.errors import Argument, ParameterError, Setting
 from pomdp_hier.hqs.guidance import SizeRewards, temperatures
-from pomdp_hier.hqs.inputs import Prepared
+from pomdp_hier.hqs.inputs import Prepared, Run, named
 from pomdp_hier.hqs.result import ItemScores
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
 from pomdp_hier.hqs.search_length import search_length
-from pomdp_hier.hqs.settings import Run, named
 from pomdp_hier.improvement.similarities import Cluster
 
 NO_ITEMS = np.empty(0, dtype=np.int64)

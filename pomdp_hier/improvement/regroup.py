@@ -20,9 +20,8 @@ from pomdp_hier.features.similarity import Precomputed, as_similarity
 from pomdp_hier.hierarchy.arrays import is_row
 from pomdp_hier.hierarchy.node_names import NodeNames
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.inputs import Prepared, opened
+from pomdp_hier.hqs.inputs import Prepared, Run, opened
 from pomdp_hier.hqs.search_length import SearchLengthResult, check_label_cost, lengths_of_items
-from pomdp_hier.hqs.settings import Run
 from pomdp_hier.improvement.choice import part_of
 from pomdp_hier.improvement.groupings import (
     GIVEN,

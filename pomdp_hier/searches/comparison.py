@@ -16,11 +16,10 @@ from pomdp_hier.filing.centroids import UnitRows
 from pomdp_hier.hierarchy.node_names import NodeNames, label_text
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import BOUNDS, ChoiceLikelihood
-from pomdp_hier.hqs.inputs import Prepared, prepare
+from pomdp_hier.hqs.inputs import Prepared, Run, Settings, prepare
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
 from pomdp_hier.hqs.search_length import lengths_of_items
-from pomdp_hier.hqs.settings import Run, Settings
 from pomdp_hier.searches.choices import Choices, Searches, choices_of, require_searches
 from pomdp_hier.searches.fit import FITTED
 

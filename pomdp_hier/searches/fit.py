@@ -15,8 +15,7 @@ from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hierarchy.node_names import warn_user
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import BOUNDS, ChoiceLikelihood, check_bounds
-from pomdp_hier.hqs.inputs import prepare
-from pomdp_hier.hqs.settings import Settings
+from pomdp_hier.hqs.inputs import Settings, prepare
 from pomdp_hier.searches.choices import Choices, Searches, choices_of, require_searches
 
 FITTED = "fitted"

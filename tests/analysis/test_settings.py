@@ -19,8 +19,8 @@ from pomdp_hier.beliefs import TabularUpdater
 from pomdp_hier.distributed import evaluate_distributed
 from pomdp_hier.errors import ParameterError, PomdpHierError
 from pomdp_hier.hqs.generic import item_guidance
+from pomdp_hier.hqs.inputs import Run, Settings
 from pomdp_hier.hqs.sampling import Sampling
-from pomdp_hier.hqs.settings import Run, Settings
 from pomdp_hier.planning import POUCT
 from tests.planted import clean_case
 

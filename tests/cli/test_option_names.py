@@ -20,10 +20,10 @@ from pomdp_hier.filing import compare_features, find_misfiled
 from pomdp_hier.filing.result import MisfiledItems
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs import search_problem
+from pomdp_hier.hqs.inputs import Run, Settings
 from pomdp_hier.hqs.paper.reproduction import reproduce
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.hqs.settings import Run, Settings
 from pomdp_hier.improvement import improve, regroup
 from pomdp_hier.planning import solve, verify
 from pomdp_hier.report import write_report, write_teaching_page

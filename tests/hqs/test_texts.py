@@ -14,14 +14,13 @@ from pomdp_hier.errors import CheckpointError, DataWarning, MissingExtraError, M
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.generic import Row, possible_in
 from pomdp_hier.hqs.guidance import Calibration, TreeCalibration
-from pomdp_hier.hqs.inputs import as_trees, calibrate_delta
+from pomdp_hier.hqs.inputs import as_trees, calibrate_delta, read_settings
 from pomdp_hier.hqs.model import search_environment_from_guidance, search_problem_from_guidance
 from pomdp_hier.hqs.paper.reproduction import load_amazon12, load_dvd
 from pomdp_hier.hqs.policies import OptimalSearch
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sample
 from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.hqs.settings import read_settings
 from tests.planted import clean_case
 
 TREE = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)

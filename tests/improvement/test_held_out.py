@@ -6,8 +6,7 @@ import scipy.stats
 
 from pomdp_hier import Hierarchy, evaluate, expected_search_length, improve
 from pomdp_hier._intervals import mean_interval
-from pomdp_hier.hqs.inputs import prepare
-from pomdp_hier.hqs.settings import Settings
+from pomdp_hier.hqs.inputs import Settings, prepare
 from pomdp_hier.improvement import apply_edits, choice
 from pomdp_hier.improvement.choice import Choice, Problem, held_out_rises, part_of
 from pomdp_hier.improvement.held_out import FoldGains, fold_of, measured

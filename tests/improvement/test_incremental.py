@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from pomdp_hier.errors import ParameterError, PomdpHierError
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hqs.inputs import prepare
+from pomdp_hier.hqs.inputs import Settings, prepare
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.hqs.search_length import expected_search_length
-from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.improvement import incremental
 from pomdp_hier.improvement.choice import part_of
 from pomdp_hier.improvement.incremental import ScoredDraft

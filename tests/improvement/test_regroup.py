@@ -10,8 +10,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 
 from pomdp_hier import Hierarchy, expected_search_length
 from pomdp_hier.errors import DataWarning, HierarchyError, ParameterError
-from pomdp_hier.hqs.inputs import prepare
-from pomdp_hier.hqs.settings import Run, Settings
+from pomdp_hier.hqs.inputs import Run, Settings, prepare
 from pomdp_hier.improvement import regroup
 from pomdp_hier.improvement.choice import part_of
 from pomdp_hier.improvement.groupings import (

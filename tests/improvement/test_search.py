@@ -9,9 +9,8 @@ import pytest
 from pomdp_hier import Hierarchy, hqs_score
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.editing import Draft
-from pomdp_hier.hqs.inputs import prepare
+from pomdp_hier.hqs.inputs import Settings, prepare
 from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.improvement.incremental import ScoredDraft
 from pomdp_hier.improvement.search import Limits, Proposal, Search
 from tests.planted import clean_case, misplaced, swapped

@@ -13,9 +13,8 @@ from pomdp_hier._arguments import check_choice
 from pomdp_hier._io.formats import decoding
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import PythonAdvice, ReaderError
-from pomdp_hier.hierarchy.arrays import require_hashable
-from pomdp_hier.hierarchy.readers.edges import read_edges, read_parents
-from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, in_number_order, text_ids, tree_of_links
+from pomdp_hier.hierarchy.arrays import in_number_order, require_hashable
+from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, read_edges, read_parents, text_ids, tree_of_links
 from pomdp_hier.hierarchy.readers.nested import check_child_key, is_nest, read_children, read_nodes
 from pomdp_hier.hierarchy.readers.tables import TextSource, TreeArrays, read_text
 from pomdp_hier.hierarchy.readers.text_layout import refuse_other_formats

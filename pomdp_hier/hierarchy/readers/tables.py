@@ -405,3 +405,22 @@ def with_added_root(arrays: TreeArrays) -> TreeArrays:
         labels = (*labels, *range(len(labels), n_nodes), None)
     order = None if arrays.order is None else np.append(arrays.order, n_nodes)
     return replace(arrays, parent=parent, order=order, labels=labels)
+
+
+def one_parent_per_row(table: Table, parent_at: int) -> Table:
+    """Return the table with one row per parent, for cells that are lists of parents."""
+    if not any(isinstance(row[parent_at], list | tuple) for row in table.rows):
+        return table
+    rows = list[Sequence[Any]]()
+    for row in table.rows:
+        above = row[parent_at]
+        for parent in (above or [None]) if isinstance(above, list | tuple) else [above]:
+            rows.append([parent if at == parent_at else cell for at, cell in enumerate(row)])
+    return replace(table, rows=rows)
+
+
+def is_row_of_numbers(source: Any) -> bool:
+    """Return whether a source is one row of numbers, and not rows of cells."""
+    if isinstance(source, np.ndarray):
+        return source.ndim == 1 and source.dtype.kind in "iuf"
+    return isinstance(source, list | tuple) and all(cell is None or isinstance(cell, int | float) for cell in source)
