@@ -1,7 +1,7 @@
 """Models on arrays: one matrix per action for T and Z, an array for R."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -392,3 +392,29 @@ def _start(given: Any, states: tuple[Any, ...], tolerance: float) -> Belief:
     if vector.shape != (len(states),):
         raise ModelError(f"initial_belief: got shape {vector.shape}; expected ({len(states)},), one number per state.")
     return Belief(zip(states, vector.tolist(), strict=True), tolerance=tolerance)
+
+
+def positions_of(index: Mapping[Any, int], values: Collection[Hashable], where: Callable[[], str]) -> list[int]:
+    """Return the index of each value in a space; ``where`` returns the location for an error."""
+    try:
+        return list(map(index.__getitem__, values))
+    except KeyError as error:
+        strange = next(value for value in values if value not in index)
+        raise ModelError(
+            f"{where()}: got {brief(strange)}; expected a name of the problem's space of {len(index)}. "
+            f"Add it to the space, or use {nearest(strange, index) or 'another'}."
+        ) from error
+
+
+def as_numbers(values: Sequence[Number], where: Callable[[int], str]) -> Floats:
+    """Return the values as floats; an error names the first that is not a number."""
+    try:
+        with np.errstate(over="ignore"):
+            numbers = np.fromiter(values, np.float64, len(values))
+        if any(issubclass(kind, str | bytes) for kind in set(map(type, values))):  # which numpy reads as numbers
+            numbers[:] = np.nan
+    except (TypeError, ValueError, OverflowError):
+        numbers = np.full(len(values), np.nan)
+    if not np.isfinite(numbers).all():
+        return np.array([as_float(value, where(i)) for i, value in enumerate(values)])
+    return numbers

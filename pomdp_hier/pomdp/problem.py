@@ -16,11 +16,10 @@ from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.array_models import arguments_from_arrays
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
-from pomdp_hier.pomdp.compiling import compile_problem
 from pomdp_hier.pomdp.core import CorePOMDP
 from pomdp_hier.pomdp.from_pomdp_py import arguments_from_agent
 from pomdp_hier.pomdp.numeric import Number, is_symbolic, mean
-from pomdp_hier.pomdp.tabular import TabularPOMDP
+from pomdp_hier.pomdp.tabular import TabularPOMDP, compile_problem
 
 NOT_LEGAL = "–"
 NOTHING = ""
