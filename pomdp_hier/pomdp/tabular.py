@@ -275,11 +275,9 @@ def compile_problem(problem: CorePOMDP, *, tolerance: float | None = None) -> Ta
     builder = _Builder(problem, legal, terminal, problem.tolerance if tolerance is None else tolerance)
     with builder.bar:
         transition, observation, joint = builder.matrices()
-    initial = np.zeros(len(problem.states))
-    believed = problem.initial_belief
-    initial[positions_of(builder.states, believed.keys(), lambda: "initial belief")] = as_numbers(
-        list(believed.values()), lambda _: "initial belief"
-    )
+    initial, believed = np.zeros(len(problem.states)), problem.initial_belief
+    places = positions_of(builder.states, believed.keys(), lambda: "initial belief")
+    initial[places] = as_numbers(list(believed.values()), lambda _: "initial belief")
     return TabularPOMDP(
         states=problem.states,
         actions=problem.all_actions,
