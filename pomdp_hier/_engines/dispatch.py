@@ -108,7 +108,9 @@ def choose_engine(
     check_choice("engine", engine, ("auto", "numpy", "numba"))
     if engine == "numpy":
         return engine
-    known = isinstance(task.affinity, DenseAffinity) and _runs_on_numba(task.rule)
+    known = isinstance(task.affinity, DenseAffinity) and isinstance(
+        task.rule, LookAhead | AlwaysDescend | SearchRoot | HindsightRule
+    )
     if engine == "auto":
         if isinstance(task.rule, SearchRoot) or not (known and _imports.is_installed()):
             return "numpy"
@@ -126,10 +128,6 @@ def choose_engine(
             ".",
         )
     return engine
-
-
-def _runs_on_numba(rule: Rule) -> bool:
-    return isinstance(rule, LookAhead | AlwaysDescend | SearchRoot | HindsightRule)
 
 
 def _compilation(rule: Rule) -> dict[str, float]:

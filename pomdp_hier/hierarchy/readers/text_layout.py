@@ -234,7 +234,9 @@ def _outline(lines: Sequence[str], text: str, n_parted: int) -> Structure | None
 def _layout(lines: Sequence[str], marks: Sequence[Structure]) -> Structure | None:
     """Return the layout of lines that no sure separator parts: a table, links, codes, columns of spaces."""
     delimiter = next((mark for mark in "\t;," if _is_delimiter(lines, mark)), None)
-    if delimiter is not None and not (delimiter == ";" and marks and _fits_by_tops(lines, ";")):
+    if delimiter is not None and not (
+        delimiter == ";" and marks and (len({line.partition(";")[0] for line in lines}) < len(lines))
+    ):
         n_columns = lines[0].count(delimiter) + 1
         advice: Advice = (
             "Name its columns with ", Setting("item"), " and ", Setting("path"), ", or with ", Setting("levels"),
@@ -268,10 +270,6 @@ def _layout(lines: Sequence[str], marks: Sequence[Structure]) -> Structure | Non
 def _is_delimiter(lines: Sequence[str], mark: str) -> bool:
     count = lines[0].count(mark)
     return count > 0 and len(lines) > 1 and all(line.count(mark) == count for line in lines)
-
-
-def _fits_by_tops(lines: Sequence[str], sep: str) -> bool:
-    return len({line.partition(sep)[0] for line in lines}) < len(lines)
 
 
 def outline_levels(lines: Sequence[str]) -> list[tuple[str, ...]]:
