@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.paper.reproduction import load_amazon12
+from pomdp_hier.hqs.paper import load_amazon12
 from pomdp_hier.hqs.policies import PlansInEnvironment, paper_readings, rtbss_policy
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT

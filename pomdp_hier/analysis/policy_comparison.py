@@ -56,7 +56,7 @@ def compare_search_policies(
             out of range.
 
     Example:
-        >>> from pomdp_hier.hqs.paper.reproduction import load_amazon12
+        >>> from pomdp_hier.hqs.paper import load_amazon12
         >>> shop = load_amazon12()
         >>> table = compare_search_policies(shop.similarity, shop.hierarchies["B"], similarity="precomputed",
         ...                                 delta=0.005)

@@ -348,7 +348,7 @@ def _built_in(options: argparse.Namespace) -> "tuple[str, Hierarchy, Sequence[st
     """Return the title, the tree, and the names of all its nodes."""
     inputs.refuse_unused(options, ("tree_format", "names", *trees.OF_TREES), "on a tree that is built in")
     name: str = options.tree
-    from pomdp_hier.hqs.paper.reproduction import load_amazon12, load_dvd
+    from pomdp_hier.hqs.paper import load_amazon12, load_dvd
 
     if name == "dvd":
         shelf = load_dvd()

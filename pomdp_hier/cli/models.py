@@ -14,7 +14,7 @@ from pomdp_hier.errors import Argument, CertificateError, ParameterError
 
 if TYPE_CHECKING:
     from pomdp_hier.beliefs.comparison import UpdaterComparison
-    from pomdp_hier.hqs.paper.reproduction import Figure, Reproduction
+    from pomdp_hier.hqs.paper import Figure, Reproduction
     from pomdp_hier.planning.certificates.claims import VerifiedBounds
     from pomdp_hier.planning.point_based.solution import Solution
     from pomdp_hier.pomdp.problem import POMDP
@@ -338,7 +338,7 @@ def _configure_reproduce(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_reproduce(options: argparse.Namespace) -> int:
-    from pomdp_hier.hqs.paper.reproduction import reproduce
+    from pomdp_hier.hqs.paper import reproduce
 
     study = reproduce(options.preset)
     if options.json:
@@ -396,7 +396,7 @@ def _items(study: "Reproduction") -> Iterable[str]:
 
 
 def _rounded_twice(study: "Reproduction") -> Iterable[str]:
-    from pomdp_hier.hqs.paper.reproduction import ROUNDED_TWICE
+    from pomdp_hier.hqs.paper import ROUNDED_TWICE
 
     for figures in study.items.values():
         for figure in figures:
@@ -411,7 +411,7 @@ def _line(figure: "Figure") -> str:
 
 def _mark(figure: "Figure") -> str:
     """Return ``!`` for a figure that is not reproduced, a mark for each kind of misprint, else a blank."""
-    from pomdp_hier.hqs.paper.reproduction import MISPRINT, ROUNDED_TWICE
+    from pomdp_hier.hqs.paper import MISPRINT, ROUNDED_TWICE
 
     if not figure.ok:
         return "!"

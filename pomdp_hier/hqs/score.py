@@ -278,8 +278,8 @@ def hqs_score(
         FeatureError, ParameterError, MissingExtraError: As `evaluate`.
 
     Example:
-        >>> from pomdp_hier.hqs.paper.reproduction import load_amazon12
-        >>> from pomdp_hier.hqs.paper.reproduction import PAPER_TABLE
+        >>> from pomdp_hier.hqs.paper import load_amazon12
+        >>> from pomdp_hier.hqs.paper import PAPER_TABLE
         >>> shop = load_amazon12()
         >>> round(hqs_score(shop.similarity, shop.hierarchies["A"], similarity="precomputed", **PAPER_TABLE), 4)
         0.5715

@@ -12,8 +12,16 @@ from pomdp_hier._progress import slow_work
 from pomdp_hier._text import brief
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.from_pomdp_py import ForeignObservation, ForeignTransition
-from pomdp_hier.pomdp.issues import FAILED, Finding, IssueList, Location, ModelIssue
-from pomdp_hier.pomdp.models import MODEL_ERRORS, ObservationModel, TransitionModel
+from pomdp_hier.pomdp.models import (
+    FAILED,
+    MODEL_ERRORS,
+    Finding,
+    IssueList,
+    Location,
+    ModelIssue,
+    ObservationModel,
+    TransitionModel,
+)
 from pomdp_hier.pomdp.numeric import (
     Number,
     is_finite,

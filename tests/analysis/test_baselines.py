@@ -13,7 +13,7 @@ from pomdp_hier.analysis.baselines import adjusted_score, appraise, shuffled_sco
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.guidance import paper_reward
-from pomdp_hier.hqs.paper.reproduction import PAPER_TABLE, load_amazon12
+from pomdp_hier.hqs.paper import PAPER_TABLE, load_amazon12
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.hqs.search_length import QUESTIONS, expected_search_length
 from tests import scorer_oracle as oracle

@@ -15,7 +15,7 @@ from pomdp_hier.analysis.settings_sweep import delta_sweep
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.inputs import calibrate_delta
-from pomdp_hier.hqs.paper.reproduction import PAPER_TABLE, load_amazon12
+from pomdp_hier.hqs.paper import PAPER_TABLE, load_amazon12
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.hqs.search_length import QUESTIONS, expected_search_length
 from pomdp_hier.measures.tree_distances import untangle

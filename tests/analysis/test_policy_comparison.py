@@ -6,7 +6,7 @@ import pytest
 from pomdp_hier.analysis.policy_comparison import ENGINE_POLICIES, compare_search_policies
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.paper.reproduction import load_amazon12
+from pomdp_hier.hqs.paper import load_amazon12
 from pomdp_hier.hqs.policies import FixedLevel, paper_readings
 from pomdp_hier.hqs.score import evaluate, hqs_score
 

@@ -7,7 +7,7 @@ from pomdp_hier.analysis.baselines import appraise
 from pomdp_hier.analysis.settings_sweep import delta_sweep
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hqs.paper.reproduction import load_amazon12
+from pomdp_hier.hqs.paper import load_amazon12
 from pomdp_hier.hqs.score import hqs_score
 from tests.planted import clean_case, swapped
 

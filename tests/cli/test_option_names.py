@@ -21,7 +21,7 @@ from pomdp_hier.filing.result import MisfiledItems
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs import search_problem
 from pomdp_hier.hqs.inputs import Run, Settings
-from pomdp_hier.hqs.paper.reproduction import reproduce
+from pomdp_hier.hqs.paper import reproduce
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.improvement import improve, regroup

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.cli import main
-from pomdp_hier.hqs.paper.reproduction import load_amazon12
+from pomdp_hier.hqs.paper import load_amazon12
 
 
 @pytest.fixture

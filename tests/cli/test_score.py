@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from pomdp_hier.cli import main
-from pomdp_hier.hqs.paper.reproduction import load_amazon12, load_dvd
+from pomdp_hier.hqs.paper import load_amazon12, load_dvd
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.hqs.search_length import expected_search_length
 

@@ -9,7 +9,7 @@ from pomdp_hier import Belief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hqs.generic import search_environment, search_problem
 from pomdp_hier.hqs.model import SearchState, search_environment_from_guidance, search_problem_from_guidance
-from pomdp_hier.hqs.paper.reproduction import load_amazon12
+from pomdp_hier.hqs.paper import load_amazon12
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, AlgorithmOne, OptimalSearch
 from pomdp_hier.hqs.return_search import BACK, Enter, GreedyChild, TrailState, backtracking_search, choosing_search
 from pomdp_hier.planning import RTBSS, ImmediateValue

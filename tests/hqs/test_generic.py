@@ -17,7 +17,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.generic import item_guidance, search_environment, search_problem, search_value
 from pomdp_hier.hqs.guidance import node_rewards
 from pomdp_hier.hqs.model import ClosedFormUpdater, search_environment_from_guidance, search_problem_from_guidance
-from pomdp_hier.hqs.paper.reproduction import PAPER_TABLE, PAPER_TEXT, load_amazon12
+from pomdp_hier.hqs.paper import PAPER_TABLE, PAPER_TEXT, load_amazon12
 from pomdp_hier.hqs.policies import SEARCH, AlgorithmOne, FixedLevel, PlannedSearch, paper_readings, true_path
 from pomdp_hier.hqs.score import evaluate, hqs_score
 from pomdp_hier.planning import POUCT, RTBSS, ImmediateValue, RandomPolicy

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import CheckpointError, ParameterError
-from pomdp_hier.hqs.paper.reproduction import PAPER_TABLE, load_amazon12
+from pomdp_hier.hqs.paper import PAPER_TABLE, load_amazon12
 from pomdp_hier.hqs.policies import AlgorithmOne
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.planning import POUCT
@@ -108,7 +108,7 @@ def test_a_killed_run_resumes_with_the_same_bits(tmp_path):
     code = textwrap.dedent(
         """
         import sys
-        from pomdp_hier.hqs.paper.reproduction import load_amazon12
+        from pomdp_hier.hqs.paper import load_amazon12
         from pomdp_hier.hqs.score import evaluate
         from pomdp_hier.planning.pomdp_py_planners import POUCT
         shop = load_amazon12()

@@ -23,7 +23,7 @@ from pomdp_hier.hqs.model import (
     search_problem_from_guidance,
     three_node,
 )
-from pomdp_hier.hqs.paper.reproduction import load_amazon12
+from pomdp_hier.hqs.paper import load_amazon12
 from tests.extras import few
 from tests.search_trees import a_path, random_guidance
 

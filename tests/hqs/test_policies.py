@@ -14,7 +14,7 @@ from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.generic import search_environment, search_problem
 from pomdp_hier.hqs.model import SearchState, search_environment_from_guidance, search_problem_from_guidance, three_node
-from pomdp_hier.hqs.paper.reproduction import load_amazon12
+from pomdp_hier.hqs.paper import load_amazon12
 from pomdp_hier.hqs.policies import (
     DESCEND,
     SEARCH,

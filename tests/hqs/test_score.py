@@ -18,7 +18,7 @@ from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, Nega
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import paper_reward
 from pomdp_hier.hqs.inputs import calibrate_delta
-from pomdp_hier.hqs.paper.reproduction import PAPER_TABLE, PAPER_TEXT, load_amazon12
+from pomdp_hier.hqs.paper import PAPER_TABLE, PAPER_TEXT, load_amazon12
 from pomdp_hier.hqs.score import evaluate, hqs_samples, hqs_score, oracle_value
 from tests.extras import ENGINES
 

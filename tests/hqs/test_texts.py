@@ -16,7 +16,7 @@ from pomdp_hier.hqs.generic import Row, possible_in
 from pomdp_hier.hqs.guidance import Calibration, TreeCalibration
 from pomdp_hier.hqs.inputs import as_trees, calibrate_delta, read_settings
 from pomdp_hier.hqs.model import search_environment_from_guidance, search_problem_from_guidance
-from pomdp_hier.hqs.paper.reproduction import load_amazon12, load_dvd
+from pomdp_hier.hqs.paper import load_amazon12, load_dvd
 from pomdp_hier.hqs.policies import OptimalSearch
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sample

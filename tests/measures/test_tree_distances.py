@@ -13,7 +13,7 @@ from scipy.stats import binomtest, pearsonr, spearmanr
 from pomdp_hier.analysis import compare
 from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hqs.paper.reproduction import load_amazon12
+from pomdp_hier.hqs.paper import load_amazon12
 from pomdp_hier.measures import (
     bakers_gamma,
     cophenetic_correlation,

@@ -1,1 +1,1 @@
-"""Readers, one file per format; each returns parents and labels in arrays."""
+"""Readers, one file per kind of source; each returns parents and labels in arrays."""

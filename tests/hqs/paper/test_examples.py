@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.hqs.guidance import guidance
-from pomdp_hier.hqs.paper.reproduction import load_amazon12, load_dvd
+from pomdp_hier.hqs.paper import load_amazon12, load_dvd
 
 
 def test_the_cosines_are_a_similarity_matrix_of_the_papers_size():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pomdp_hier.hqs.paper.reproduction import PAPER_TABLE, PAPER_TEXT
+from pomdp_hier.hqs.paper import PAPER_TABLE, PAPER_TEXT
 
 
 def test_their_settings():

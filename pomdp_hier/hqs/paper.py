@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from pomdp_hier._arguments import Floats
+from pomdp_hier._imports import attach
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -25,6 +26,13 @@ from pomdp_hier.hqs.guidance import guidance, paper_reward
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.measures.tree_distances import hai
+
+if TYPE_CHECKING:
+    from pomdp_hier.hqs.model import three_node
+
+__all__ = ["PAPER_TABLE", "PAPER_TEXT", "load_amazon12", "load_dvd", "reproduce", "three_node"]
+
+__getattr__, __dir__ = attach(__name__, {"pomdp_hier.hqs.model": "three_node"}, globals())  # which loads pomdp-py
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +137,7 @@ def load_dvd() -> DvdShelf:
 
 
 def _read(name: str) -> dict[str, Any]:
-    text = resources.files("pomdp_hier.hqs.paper").joinpath("data", name).read_text(encoding="utf-8")
+    text = resources.files("pomdp_hier.hqs").joinpath("data", name).read_text(encoding="utf-8")
     content: dict[str, Any] = json.loads(text)
     return content
 
