@@ -1,7 +1,6 @@
-"""The command line: ``pomdp-hier COMMAND``, one module per command.
+"""The command line: ``pomdp-hier COMMAND``, a function per command.
 
-A command is a module with ``NAME``, ``SUMMARY``, ``EXAMPLES``, ``configure(parser)`` and ``run(options) -> exit code``.
-Its imports are inside ``run``, so that ``--help`` and errors in options are fast. Exit codes are in
+Its imports are inside the function, so that ``--help`` and errors in options are fast. Exit codes are in
 `pomdp_hier.cli.console`, signals in `pomdp_hier.__main__`.
 """
 
@@ -13,7 +12,7 @@ from typing import NoReturn
 
 from pomdp_hier._imports import from_extra
 from pomdp_hier.cli import compare, console, improve, inputs, inspect, models, score, searches
-from pomdp_hier.cli.console import Command, ExitCode
+from pomdp_hier.cli.console import ExitCode, command
 from pomdp_hier.errors import ParameterError, PomdpHierError, PomdpHierWarning
 
 __all__ = ["build_parser", "main"]
@@ -23,51 +22,31 @@ def _configure_completion(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=("bash", "zsh", "fish", "tcsh"), help="the shell")
 
 
-def _run_completion(options: argparse.Namespace) -> int:
+@command(
+    "completion",
+    "print the completion of commands and options for a shell",
+    _configure_completion,
+    "pomdp-hier completion bash > pomdp-hier.bash   # then, in ~/.bashrc: source pomdp-hier.bash",
+    "pomdp-hier completion zsh > _pomdp-hier        # into a folder of $fpath",
+    "pomdp-hier completion fish > pomdp-hier.fish   # into ~/.config/fish/completions",
+)
+def completion(options: argparse.Namespace) -> int:
     shtab = from_extra("completion", "shtab", "completion needs shtab")
     parser = build_parser()
     commands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    for command in commands.choices.values():
-        for action in console.file_arguments(command):
+    for subparser in commands.choices.values():
+        for action in console.file_arguments(subparser):
             action.complete = shtab.FILE  # type: ignore[attr-defined]
     print(shtab.complete(parser, shell=options.shell, root_prefix="pomdp_hier"))
     return 0
 
 
-COMPLETION = Command(
-    "completion",
-    "print the completion of commands and options for a shell",
-    (
-        "pomdp-hier completion bash > pomdp-hier.bash   # then, in ~/.bashrc: source pomdp-hier.bash",
-        "pomdp-hier completion zsh > _pomdp-hier        # into a folder of $fpath",
-        "pomdp-hier completion fish > pomdp-hier.fish   # into ~/.config/fish/completions",
-    ),
-    _configure_completion,
-    _run_completion,
-)
-
 _COMMANDS = (
-    models.REPRODUCE,
-    models.TEACH,
-    score.SCORE,
-    inspect.REPORT,
-    searches.SEARCHES,
-    improve.MISFILED,
-    improve.IMPROVE,
-    improve.APPLY,
-    improve.REGROUP,
-    compare.COMPARE,
-    compare.LEVELS,
-    compare.FEATURES,
-    inspect.INSPECT,
-    compare.POLICIES,
-    inspect.SHOW,
-    models.CHECK,
-    models.SOLVE,
-    models.VERIFY,
-    COMPLETION,
+    *(models.reproduce, models.teach, score.score, inspect.report, searches.searches),
+    *(improve.misfiled, improve.improve, improve.apply, improve.regroup),
+    *(compare.compare, compare.levels, compare.features, inspect.inspect, compare.policies, inspect.show),
+    *(models.check, models.solve, models.verify, completion),
 )
-
 
 _EPILOG = """\
 examples:
@@ -182,21 +161,21 @@ def build_parser(name: str | None = None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pomdp-hier {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in _COMMANDS:
+    for entry in _COMMANDS:
         subparser = commands.add_parser(
-            command.name,
-            help=command.summary,
-            description=f"{command.summary[0].upper()}{command.summary[1:]}.",
-            epilog="examples:\n" + "\n".join(f"  {line}" for line in command.examples),
+            entry.name,
+            help=entry.summary,
+            description=f"{entry.summary[0].upper()}{entry.summary[1:]}.",
+            epilog="examples:\n" + "\n".join(f"  {line}" for line in entry.examples),
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        if name not in (None, command.name):
+        if name not in (None, entry.name):
             continue
-        command.configure(subparser)
+        entry.configure(subparser)
         if subparser.reading_options():
             subparser.add_argument("--help-all", action=_HelpAll)
             subparser._action_groups.sort(key=lambda group: group.title in inputs.READING_GROUPS)
         named = console.file_arguments(subparser)
-        subparser.set_defaults(run=command.run, default=subparser.get_default, files=named)
+        subparser.set_defaults(run=entry.run, default=subparser.get_default, files=named)
     return parser

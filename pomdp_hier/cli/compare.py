@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._text import brief
 from pomdp_hier.cli import console, inputs, trees
-from pomdp_hier.cli.console import Command
+from pomdp_hier.cli.console import command
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -36,7 +36,15 @@ def _configure_compare(parser: argparse.ArgumentParser) -> None:
     inputs.add_quiet(parser)
 
 
-def _run_compare(options: argparse.Namespace) -> int:
+@command(
+    "compare",
+    "compare trees over the same items: which is better, by how much, for which items",
+    _configure_compare,
+    "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
+    "echo '[[0,1],[2,3],[4,5]]' > one.json",
+    "echo '[[0,2],[1,3],[4,5]]' | pomdp-hier compare points.csv one.json -",
+)
+def compare(options: argparse.Namespace) -> int:
     given = [options.tree, *options.others]
     _check_usage(options, given)
     from pomdp_hier.analysis.comparison import compare
@@ -163,19 +171,6 @@ def _lines(found: "Comparison", names: Sequence[str], options: argparse.Namespac
                 yield f"  {gain:>+z9.4f}  {console.printable(names[item])[:60]}"
 
 
-COMPARE = Command(
-    "compare",
-    "compare trees over the same items: which is better, by how much, for which items",
-    (
-        "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
-        "echo '[[0,1],[2,3],[4,5]]' > one.json",
-        "echo '[[0,2],[1,3],[4,5]]' | pomdp-hier compare points.csv one.json -",
-    ),
-    _configure_compare,
-    _run_compare,
-)
-
-
 def _configure_levels(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser, calibrated=True, weights=True)
     add = parser.add_argument
@@ -192,7 +187,14 @@ def _configure_levels(parser: argparse.ArgumentParser) -> None:
     inputs.add_quiet(parser)
 
 
-def _run_levels(options: argparse.Namespace) -> int:
+@command(
+    "levels",
+    "score a tree with fewer levels, or find the best cut of a dendrogram",
+    _configure_levels,
+    "printf 'x,y\\n1,0\\n9,1\\n0,1\\n1,9\\n' > points.csv",
+    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier levels points.csv - --best-cut 1",
+)
+def levels(options: argparse.Namespace) -> int:
     if options.best_cut is None:
         inputs.refuse_unused(options, ("max_clusters",), "without --best-cut")
     else:
@@ -221,18 +223,6 @@ def _run_levels(options: argparse.Namespace) -> int:
     return 0
 
 
-LEVELS = Command(
-    "levels",
-    "score a tree with fewer levels, or find the best cut of a dendrogram",
-    (
-        "printf 'x,y\\n1,0\\n9,1\\n0,1\\n1,9\\n' > points.csv",
-        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier levels points.csv - --best-cut 1",
-    ),
-    _configure_levels,
-    _run_levels,
-)
-
-
 def _configure_features(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     inputs.add_tree(parser)
@@ -246,7 +236,15 @@ def _configure_features(parser: argparse.ArgumentParser) -> None:
     inputs.add_quiet(parser)
 
 
-def _run_features(options: argparse.Namespace) -> int:
+@command(
+    "features",
+    "compare sets of features and similarities: which explains best where the items are",
+    _configure_features,
+    "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
+    "echo '[[0,1],[2,3],[4,5]]' > one.json",
+    "pomdp-hier features one.json points.csv",
+)
+def features(options: argparse.Namespace) -> int:
     if [options.tree, *options.features].count("-") > 1 or (options.tree == "-" and len(options.features) > 1):
         raise ParameterError("-: got standard input as one of several; expected files. Write the tree to a file first.")
     from pomdp_hier.filing import compare_features
@@ -268,19 +266,6 @@ def _run_features(options: argparse.Namespace) -> int:
     else:
         console.show(found.summary().splitlines())
     return 0
-
-
-FEATURES = Command(
-    "features",
-    "compare sets of features and similarities: which explains best where the items are",
-    (
-        "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
-        "echo '[[0,1],[2,3],[4,5]]' > one.json",
-        "pomdp-hier features one.json points.csv",
-    ),
-    _configure_features,
-    _run_features,
-)
 
 
 _RULES = ("one-step", "optimal", "descend", "search-root", "hindsight")
@@ -305,7 +290,15 @@ def _configure_policies(parser: argparse.ArgumentParser) -> None:
     inputs.add_quiet(parser)
 
 
-def _run_policies(options: argparse.Namespace) -> int:
+@command(
+    "policies",
+    "compare search policies on a hierarchy: values, differences and regret to the hindsight policy",
+    _configure_policies,
+    "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
+    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier policies points.csv -",
+    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier policies points.csv - --policy one-step --policy expand",
+)
+def policies(options: argparse.Namespace) -> int:
     names = list(dict.fromkeys(options.policy or _RULES))
     planned = bool(set(names) & set(_PLANNED))
     if not planned:
@@ -352,16 +345,3 @@ def _policy(name: str, tie: Any) -> Any:
         return POUCT() if name == "pouct" else PlansInEnvironment(POUCT())
     expected = ", ".join((*_RULES, "level-N", "look-ahead-N", *_PLANNED))
     raise ParameterError(f"--policy: got {brief(name)}; expected one of {expected}.")
-
-
-POLICIES = Command(
-    "policies",
-    "compare search policies on a hierarchy: values, differences and regret to the hindsight policy",
-    (
-        "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
-        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier policies points.csv -",
-        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier policies points.csv - --policy one-step --policy expand",
-    ),
-    _configure_policies,
-    _run_policies,
-)

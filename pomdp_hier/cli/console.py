@@ -62,6 +62,13 @@ class Command:
     run: Callable[[argparse.Namespace], int]
 
 
+def command(
+    name: str, summary: str, configure: Callable[[argparse.ArgumentParser], None], *examples: str
+) -> Callable[[Callable[[argparse.Namespace], int]], Command]:
+    """Return the decorator that makes a command of the function that runs it."""
+    return lambda run: Command(name, summary, examples, configure, run)
+
+
 _show_other_warning = warnings.showwarning
 
 

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier.cli import console, inputs, trees
-from pomdp_hier.cli.console import Command
+from pomdp_hier.cli.console import command
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
@@ -65,7 +65,14 @@ def _configure_improve(parser: argparse.ArgumentParser) -> None:
     inputs.add_quiet(parser)
 
 
-def _run_improve(options: argparse.Namespace) -> int:
+@command(
+    "improve",
+    "find sound edits of a tree that raise its score, and write the better tree",
+    _configure_improve,
+    "printf 'x,y\\n1,0\\n9,1\\n0,1\\n1,9\\n0,8\\n8,0\\n' > points.csv",
+    "echo '[[0,1,2],[3,4,5],[6,7]]' | pomdp-hier improve points.csv - --edits-out edits.csv --force",
+)
+def improve(options: argparse.Namespace) -> int:
     if options.out is not None:
         console.check_target(options.out, options.force, endings=trees.written_endings(options))
     if options.edits_out is not None:
@@ -118,18 +125,6 @@ def _labels(tree: "Hierarchy", nodes: Sequence[int]) -> list[Hashable]:
     return [node if labels[node] is None else labels[node] for node in nodes]
 
 
-IMPROVE = Command(
-    "improve",
-    "find sound edits of a tree that raise its score, and write the better tree",
-    (
-        "printf 'x,y\\n1,0\\n9,1\\n0,1\\n1,9\\n0,8\\n8,0\\n' > points.csv",
-        "echo '[[0,1,2],[3,4,5],[6,7]]' | pomdp-hier improve points.csv - --edits-out edits.csv --force",
-    ),
-    _configure_improve,
-    _run_improve,
-)
-
-
 def _configure_misfiled(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
     parser.set_defaults(similarity="cosine")
@@ -147,7 +142,14 @@ def _configure_misfiled(parser: argparse.ArgumentParser) -> None:
     inputs.add_quiet(parser)
 
 
-def _run_misfiled(options: argparse.Namespace) -> int:
+@command(
+    "misfiled",
+    "find items in the wrong place, with probabilities, and the places where they belong",
+    _configure_misfiled,
+    "printf 'x,y\\n1,0\\n9,1\\n0,1\\n1,9\\n0,8\\n8,0\\n' > points.csv",
+    "echo '[[0,1,2],[3,4,5],[6,7]]' | pomdp-hier misfiled points.csv - -o misfiled.csv --force",
+)
+def misfiled(options: argparse.Namespace) -> int:
     inputs.check_out(options)
     if options.out is None:
         inputs.refuse_unused(options, ("limit",), "without --out")
@@ -192,18 +194,6 @@ def _similar(names: str) -> str:
     return f", beside {names}" if names else ""
 
 
-MISFILED = Command(
-    "misfiled",
-    "find items in the wrong place, with probabilities, and the places where they belong",
-    (
-        "printf 'x,y\\n1,0\\n9,1\\n0,1\\n1,9\\n0,8\\n8,0\\n' > points.csv",
-        "echo '[[0,1,2],[3,4,5],[6,7]]' | pomdp-hier misfiled points.csv - -o misfiled.csv --force",
-    ),
-    _configure_misfiled,
-    _run_misfiled,
-)
-
-
 def _configure_apply(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     features = "one row per item, to print the score before and after"
@@ -217,7 +207,15 @@ def _configure_apply(parser: argparse.ArgumentParser) -> None:
     inputs.add_quiet(parser)
 
 
-def _run_apply(options: argparse.Namespace) -> int:
+@command(
+    "apply",
+    "carry out the accepted moves and edits of a table, and write the better tree",
+    _configure_apply,
+    "printf 'item,path\\nant,a\\nbee,b\\ncod,a\\n' > tree.csv",
+    "printf 'item_id,source_id,target_id,decision\\ncod,a,b,accept\\n' > moves.csv",
+    "pomdp-hier apply tree.csv moves.csv -o better.csv",
+)
+def apply(options: argparse.Namespace) -> int:
     inputs.check_out(options, endings=trees.written_endings(options))
     if options.features is None:
         unused = (*inputs.OF_FEATURES, *inputs.OF_SETTINGS)
@@ -240,19 +238,6 @@ def _run_apply(options: argparse.Namespace) -> int:
     return 0
 
 
-APPLY = Command(
-    "apply",
-    "carry out the accepted moves and edits of a table, and write the better tree",
-    (
-        "printf 'item,path\\nant,a\\nbee,b\\ncod,a\\n' > tree.csv",
-        "printf 'item_id,source_id,target_id,decision\\ncod,a,b,accept\\n' > moves.csv",
-        "pomdp-hier apply tree.csv moves.csv -o better.csv",
-    ),
-    _configure_apply,
-    _run_apply,
-)
-
-
 def _configure_regroup(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser, ties=False)
     add = parser.add_argument
@@ -273,7 +258,14 @@ def _configure_regroup(parser: argparse.ArgumentParser) -> None:
     inputs.add_quiet(parser)
 
 
-def _run_regroup(options: argparse.Namespace) -> int:
+@command(
+    "regroup",
+    "rebuild the levels above given headings from the features, judged on held-out items",
+    _configure_regroup,
+    "printf 'x,y\\n1,0\\n9,1\\n0,1\\n1,9\\n0,8\\n8,0\\n' > points.csv",
+    "echo '[[0,1],[2,3],[4,5],[6,7,8]]' | pomdp-hier regroup points.csv - --folds 0",
+)
+def regroup(options: argparse.Namespace) -> int:
     if options.out is not None:
         console.check_target(options.out, options.force, endings=trees.written_endings(options))
     if options.report is not None:
@@ -307,15 +299,3 @@ def _run_regroup(options: argparse.Namespace) -> int:
     if options.out is not None:  # last, as the format may not be able to represent the tree
         trees.write_like_source(found.tree, options)
     return 0
-
-
-REGROUP = Command(
-    "regroup",
-    "rebuild the levels above given headings from the features, judged on held-out items",
-    (
-        "printf 'x,y\\n1,0\\n9,1\\n0,1\\n1,9\\n0,8\\n8,0\\n' > points.csv",
-        "echo '[[0,1],[2,3],[4,5],[6,7,8]]' | pomdp-hier regroup points.csv - --folds 0",
-    ),
-    _configure_regroup,
-    _run_regroup,
-)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pomdp_hier._text import counted, shortened_path
 from pomdp_hier.cli import console, inputs, searches, trees
-from pomdp_hier.cli.console import Command
+from pomdp_hier.cli.console import command
 
 if TYPE_CHECKING:
     from pomdp_hier.analysis.structure import StructureReport
@@ -32,7 +32,15 @@ def _configure_inspect(parser: argparse.ArgumentParser) -> None:
     inputs.add_quiet(parser)
 
 
-def _run_inspect(options: argparse.Namespace) -> int:
+@command(
+    "inspect",
+    "say what is in a tree and, with features, where searchers get lost in it",
+    _configure_inspect,
+    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier inspect -",
+    "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
+    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier inspect - points.csv --delta 0.05",
+)
+def inspect(options: argparse.Namespace) -> int:
     by_id = inputs.read_names(options.names, options.name_columns)
     if options.features is None:
         from pomdp_hier.analysis.structure import check_structure
@@ -186,19 +194,6 @@ _SECTIONS: dict[str, tuple[str, Callable[[Any, _Names], str]]] = {
 }
 
 
-INSPECT = Command(
-    "inspect",
-    "say what is in a tree and, with features, where searchers get lost in it",
-    (
-        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier inspect -",
-        "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
-        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier inspect - points.csv --delta 0.05",
-    ),
-    _configure_inspect,
-    _run_inspect,
-)
-
-
 _LARGE = 20_000
 _STEPS = 4
 _SHUFFLES, _CANDIDATES = (8, 3), (12, 6)  # up to so many items, and above: each of them is one scoring
@@ -220,7 +215,14 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
     inputs.add_quiet(parser)
 
 
-def _run_report(options: argparse.Namespace) -> int:
+@command(
+    "report",
+    "write an HTML report: misfiled items, suggested moves, score, icicle, worst nodes, lost items",
+    _configure_report,
+    "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
+    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier report points.csv - -o report.html",
+)
+def report(options: argparse.Namespace) -> int:
     console.check_target(options.out, options.force, endings=(".html", ".htm"))
     if options.n_edits is not None:
         inputs.refuse_unused(options, ("n_moves",), "with --n-edits")
@@ -300,18 +302,6 @@ def _title(options: argparse.Namespace) -> str:
     return f"How well does {tree} support the search in {features}?"
 
 
-REPORT = Command(
-    "report",
-    "write an HTML report: misfiled items, suggested moves, score, icicle, worst nodes, lost items",
-    (
-        "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
-        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier report points.csv - -o report.html",
-    ),
-    _configure_report,
-    _run_report,
-)
-
-
 _BUILT_IN = ("A", "B", "C", "D", "E", "dvd")
 
 
@@ -324,7 +314,15 @@ def _configure_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ascii", action="store_true", help="show without box characters")
 
 
-def _run_show(options: argparse.Namespace) -> int:
+@command(
+    "show",
+    "show a hierarchy as text, with the names of its items",
+    _configure_show,
+    "pomdp-hier show A",
+    "pomdp-hier show dvd",
+    'echo \'[["r","a"],["r","b"]]\' | pomdp-hier show -',
+)
+def show(options: argparse.Namespace) -> int:
     title, tree, names = _built_in(options) if options.tree in _BUILT_IN else _from_file(options)
     from pomdp_hier._text import counted
 
@@ -369,12 +367,3 @@ def _from_file(options: argparse.Namespace) -> "tuple[str, Hierarchy, Sequence[s
     tree = trees.read_tree(options)
     title = "Standard input" if options.tree == "-" else console.printable(options.tree)
     return title, tree, NodeNames(tree, inputs.read_names(options.names, options.name_columns), last_part=True)
-
-
-SHOW = Command(
-    "show",
-    "show a hierarchy as text, with the names of its items",
-    ("pomdp-hier show A", "pomdp-hier show dvd", 'echo \'[["r","a"],["r","b"]]\' | pomdp-hier show -'),
-    _configure_show,
-    _run_show,
-)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pomdp_hier._io.formats import decoding
 from pomdp_hier._text import brief, counted
 from pomdp_hier.cli import console, inputs, trees
-from pomdp_hier.cli.console import Command, ExitCode
+from pomdp_hier.cli.console import ExitCode, command
 from pomdp_hier.errors import Argument, CertificateError, ParameterError
 
 if TYPE_CHECKING:
@@ -36,7 +36,17 @@ def _configure_check(parser: argparse.ArgumentParser) -> None:
     inputs.add_quiet(parser)
 
 
-def _run_check(options: argparse.Namespace) -> int:
+@command(
+    "check",
+    "list the issues of a model, and compare its belief updates with Bayes' rule",
+    _configure_check,
+    "printf 'discount: 0.9\\nstates: 2\\nactions: 1\\nobservations: 2\\n' > walk.pomdp",
+    "printf 'values: reward\\nT: 0 uniform\\nO: 0 uniform\\nR: 0 : * : * : * 1\\n' >> walk.pomdp",
+    "pomdp-hier check walk.pomdp",
+    "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv; echo '[[0,1],[2,3],[4,5]]' > tree.json",
+    "pomdp-hier check --hierarchy points.csv tree.json --delta 0.5",
+)
+def check(options: argparse.Namespace) -> int:
     if (options.problem is None) == (options.hierarchy is None):
         raise ParameterError(
             "FILE: got "
@@ -129,21 +139,6 @@ def _print_issues(problem: "POMDP", quiet: bool = False) -> bool:
     return not issues
 
 
-CHECK = Command(
-    "check",
-    "list the issues of a model, and compare its belief updates with Bayes' rule",
-    (
-        "printf 'discount: 0.9\\nstates: 2\\nactions: 1\\nobservations: 2\\n' > walk.pomdp",
-        "printf 'values: reward\\nT: 0 uniform\\nO: 0 uniform\\nR: 0 : * : * : * 1\\n' >> walk.pomdp",
-        "pomdp-hier check walk.pomdp",
-        "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv; echo '[[0,1],[2,3],[4,5]]' > tree.json",
-        "pomdp-hier check --hierarchy points.csv tree.json --delta 0.5",
-    ),
-    _configure_check,
-    _run_check,
-)
-
-
 def _configure_solve(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("problem", type=console.input_file, metavar="MODEL", help="a .pomdp file")
@@ -161,7 +156,16 @@ def _configure_solve(parser: argparse.ArgumentParser) -> None:
     inputs.add_json(parser, "bounds and their history")
 
 
-def _run_solve(options: argparse.Namespace) -> int:
+@command(
+    "solve",
+    "bound the optimal value of a .pomdp file from both sides, with a policy and a proof",
+    _configure_solve,
+    "printf 'discount: 0.9\\nstates: 2\\nactions: 2\\nobservations: 2\\n' > walk.pomdp",
+    "printf 'values: reward\\nT: * uniform\\nO: * identity\\nR: 1 : 0 : * : * 1\\n' >> walk.pomdp",
+    "pomdp-hier solve walk.pomdp --time-limit 10 --certificate walk.json",
+    "pomdp-hier verify walk.json walk.pomdp",
+)
+def solve(options: argparse.Namespace) -> int:
     for option, path, endings in (
         ("--certificate", options.certificate, None),
         ("--policy-out", options.policy_out, (".alpha", ".pg", ".dot", ".policy")),
@@ -233,20 +237,6 @@ def _write_policy(solution: "Solution", options: argparse.Namespace) -> None:
         write_policy(AlphaVectorPolicy(solution.alpha_vectors, actions), options.policy_out)
 
 
-SOLVE = Command(
-    "solve",
-    "bound the optimal value of a .pomdp file from both sides, with a policy and a proof",
-    (
-        "printf 'discount: 0.9\\nstates: 2\\nactions: 2\\nobservations: 2\\n' > walk.pomdp",
-        "printf 'values: reward\\nT: * uniform\\nO: * identity\\nR: 1 : 0 : * : * 1\\n' >> walk.pomdp",
-        "pomdp-hier solve walk.pomdp --time-limit 10 --certificate walk.json",
-        "pomdp-hier verify walk.json walk.pomdp",
-    ),
-    _configure_solve,
-    _run_solve,
-)
-
-
 def _configure_verify(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     proof = "the JSON file that pomdp-hier solve --certificate wrote"
@@ -257,7 +247,16 @@ def _configure_verify(parser: argparse.ArgumentParser) -> None:
     inputs.add_json(parser, "the bounds", ", with fractions")
 
 
-def _run_verify(options: argparse.Namespace) -> int:
+@command(
+    "verify",
+    "check that a certificate proves its bounds on a problem's optimal value",
+    _configure_verify,
+    "printf 'discount: 0.9\\nstates: 2\\nactions: 2\\nobservations: 2\\n' > walk.pomdp",
+    "printf 'values: reward\\nT: * uniform\\nO: * identity\\nR: 1 : 0 : * : * 1\\n' >> walk.pomdp",
+    "pomdp-hier solve walk.pomdp --certificate proof.json",
+    "pomdp-hier verify proof.json walk.pomdp",
+)
+def verify(options: argparse.Namespace) -> int:
     from pomdp_hier.planning import verify
     from pomdp_hier.pomdp.pomdp_file import read_pomdp
 
@@ -307,20 +306,6 @@ def _read_certificate(path: str) -> Any:
         return json.loads(content)
 
 
-VERIFY = Command(
-    "verify",
-    "check that a certificate proves its bounds on a problem's optimal value",
-    (
-        "printf 'discount: 0.9\\nstates: 2\\nactions: 2\\nobservations: 2\\n' > walk.pomdp",
-        "printf 'values: reward\\nT: * uniform\\nO: * identity\\nR: 1 : 0 : * : * 1\\n' >> walk.pomdp",
-        "pomdp-hier solve walk.pomdp --certificate proof.json",
-        "pomdp-hier verify proof.json walk.pomdp",
-    ),
-    _configure_verify,
-    _run_verify,
-)
-
-
 _DELTA_NOTE = (
     "The paper's text says delta 0.01, but every figure that it prints needs 0.005. This is the preset",
     '"table": delta 0.005, nu 1, a tie descends. For the text\'s own settings: --preset text',
@@ -337,7 +322,15 @@ def _configure_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print every figure as JSON")
 
 
-def _run_reproduce(options: argparse.Namespace) -> int:
+@command(
+    "reproduce",
+    "print the paper's case study beside the computed values, and check every figure",
+    _configure_reproduce,
+    "pomdp-hier reproduce",
+    "pomdp-hier reproduce --preset text",
+    "pomdp-hier reproduce --json",
+)
+def reproduce(options: argparse.Namespace) -> int:
     from pomdp_hier.hqs.paper import reproduce
 
     study = reproduce(options.preset)
@@ -432,15 +425,6 @@ def _verdict(study: "Reproduction") -> Iterable[str]:
         yield f"  {figure.place}: expected {figure.expected}, got {figure.shown()}"
 
 
-REPRODUCE = Command(
-    "reproduce",
-    "print the paper's case study beside the computed values, and check every figure",
-    ("pomdp-hier reproduce", "pomdp-hier reproduce --preset text", "pomdp-hier reproduce --json"),
-    _configure_reproduce,
-    _run_reproduce,
-)
-
-
 _START = {
     "eta": ("probability of descending to c1", "3/4"),
     "r0": ("reward of finding the item at the root", "0"),
@@ -459,19 +443,17 @@ def _configure_teach(parser: argparse.ArgumentParser) -> None:
     inputs.add_quiet(parser)
 
 
-def _run_teach(options: argparse.Namespace) -> int:
+@command(
+    "teach",
+    "write a page with sliders on the three-node POMDP, which runs without Python",
+    _configure_teach,
+    "pomdp-hier teach -o page.html",
+    "pomdp-hier teach -o other.html --eta 2/3 --r1 0.8",
+)
+def teach(options: argparse.Namespace) -> int:
     console.check_target(options.out, options.force, endings=(".html", ".htm"))
     from pomdp_hier.report import write_teaching_page
 
     page = write_teaching_page(options.out, replace=options.force, **{name: getattr(options, name) for name in _START})
     console.note(f"written to {options.out}, {len(page.encode()) / 1e3:z.0f} kB", options)
     return ExitCode.DONE
-
-
-TEACH = Command(
-    "teach",
-    "write a page with sliders on the three-node POMDP, which runs without Python",
-    ("pomdp-hier teach -o page.html", "pomdp-hier teach -o other.html --eta 2/3 --r1 0.8"),
-    _configure_teach,
-    _run_teach,
-)

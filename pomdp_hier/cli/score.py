@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._text import brief
 from pomdp_hier.cli import console, inputs, trees
-from pomdp_hier.cli.console import Command
+from pomdp_hier.cli.console import command
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -55,7 +55,16 @@ def _configure_score(parser: argparse.ArgumentParser) -> None:
     inputs.add_quiet(parser)
 
 
-def _run_score(options: argparse.Namespace) -> int:
+@command(
+    "score",
+    "score a hierarchy: HQS overall and for every item",
+    _configure_score,
+    "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
+    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv -",
+    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv - --delta 0.005 --out items.csv --force",
+    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv - --sample-size 0.5 --seed 1",
+)
+def score(options: argparse.Namespace) -> int:
     _check_usage(options)
     said = _distributed(options) if options.dask is not None else _evaluated(options)
     from pomdp_hier.hierarchy.node_names import label_text
@@ -332,17 +341,3 @@ def _counts(result: "HQSResult", tree: "Hierarchy") -> dict[str, int]:
         "n_worse_than_root": int((result.values < 0).sum()),
         "n_stopped_at_root": int((result.stop_nodes == tree.root).sum()),
     }
-
-
-SCORE = Command(
-    "score",
-    "score a hierarchy: HQS overall and for every item",
-    (
-        "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
-        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv -",
-        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv - --delta 0.005 --out items.csv --force",
-        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv - --sample-size 0.5 --seed 1",
-    ),
-    _configure_score,
-    _run_score,
-)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._text import brief
 from pomdp_hier.cli import console, inputs, trees
-from pomdp_hier.cli.console import Command
+from pomdp_hier.cli.console import command
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -96,7 +96,15 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_quiet(parser)
 
 
-def _run(options: argparse.Namespace) -> int:
+@command(
+    "searches",
+    "fit delta to recorded searches of people, and compare predicted with observed choices",
+    _configure,
+    "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
+    "printf 'searcher,item,step,node\\nAnn,0,1,4\\nAnn,2,1,5\\nBob,1,1,5\\nBob,3,1,5\\n' > searches.csv",
+    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier searches points.csv - searches.csv",
+)
+def searches(options: argparse.Namespace) -> int:
     inputs.check_out(options)
     check_inputs(options)
     if options.out == "-":
@@ -170,16 +178,3 @@ def _column(text: str) -> tuple[str, str]:
     if not (sign and role and name):
         raise argparse.ArgumentTypeError(f"got {brief(text)}; expected ROLE=NAME, with a role such as item")
     return role, name
-
-
-SEARCHES = Command(
-    "searches",
-    "fit delta to recorded searches of people, and compare predicted with observed choices",
-    (
-        "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
-        "printf 'searcher,item,step,node\\nAnn,0,1,4\\nAnn,2,1,5\\nBob,1,1,5\\nBob,3,1,5\\n' > searches.csv",
-        "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier searches points.csv - searches.csv",
-    ),
-    _configure,
-    _run,
-)
