@@ -6,8 +6,8 @@ import json
 import pytest
 
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.hqs import paper as module
 from pomdp_hier.hqs.paper import MISPRINT, ROUNDED_TWICE, Figure, reproduce
-from pomdp_hier.hqs.paper import reproduction as module
 
 
 def test_every_figure_comes_out():
