@@ -31,19 +31,8 @@ from pomdp_hier.simulation import policy_value
 from pomdp_hier.simulation.exact import PolicyValue
 
 
-def _search(
-    X: Any,
-    hierarchy: Hierarchy,
-    item: int,
-    *,
-    similarity: Similarity = "cosine",
-    delta: float = 0.01,
-    nu: float = 1.0,
-    reward: Reward | None = None,
-    enter_own_singleton: bool = True,
-) -> tuple[POMDP, POMDP]:
-    settings = Settings(similarity, delta, nu, reward=reward, enter_own_singleton=enter_own_singleton)
-    return search_models(prepared_search(X, hierarchy, settings), item)
+def _search(X: Any, hierarchy: Hierarchy, item: int, **settings: Any) -> tuple[POMDP, POMDP]:
+    return search_models(prepared_search(X, hierarchy, Settings(**settings)), item)
 
 
 def search_problem(

@@ -259,7 +259,7 @@ _Row: TypeAlias = tuple[Sequence[int], Collection[Number]]
 _EMPTY: _Row = ((), ())
 
 
-def compile_problem(problem: CorePOMDP, *, tolerance: float | None = None) -> TabularPOMDP:
+def compile_problem(problem: CorePOMDP) -> TabularPOMDP:
     """Return the problem as arrays, in float64.
 
     Models on arrays over the problem's spaces are used unchanged. Other models are called once per nonterminal state
@@ -272,7 +272,7 @@ def compile_problem(problem: CorePOMDP, *, tolerance: float | None = None) -> Ta
         )
     terminal = np.array([problem.is_terminal(s) for s in problem.states], dtype=bool)
     legal, legal_after = _legality(problem, terminal)
-    builder = _Builder(problem, legal, terminal, problem.tolerance if tolerance is None else tolerance)
+    builder = _Builder(problem, legal, terminal)
     with builder.bar:
         transition, observation, joint = builder.matrices()
     initial, believed = np.zeros(len(problem.states)), problem.initial_belief
@@ -322,12 +322,12 @@ def _floats(matrix: Any, where: str) -> sparse.csr_array:
 class _Builder:
     """The matrices of one problem from its models, with a check of each row."""
 
-    def __init__(self, problem: CorePOMDP, legal: Bools, terminal: Bools, tolerance: float) -> None:
+    def __init__(self, problem: CorePOMDP, legal: Bools, terminal: Bools) -> None:
         self.problem = problem
         self.terminal = terminal
         self.usable = legal & ~terminal
         self._always_usable: list[bool] = np.all(self.usable, axis=1).tolist()
-        self.tolerance = tolerance
+        self.tolerance = problem.tolerance
         self.states = {state: i for i, state in enumerate(problem.states)}
         self.observations = {observation: i for i, observation in enumerate(problem.all_observations)}
         self.uses_state = problem.observation.uses_state
