@@ -69,7 +69,7 @@ def test_a_warning_is_one_line(monkeypatch, capsys):
         warnings.warn("two\nlines", DataWarning, stacklevel=2)
         return 0
 
-    monkeypatch.setattr(cli.inspect.SHOW, "run", warn)
+    monkeypatch.setattr(cli.inspect.show, "run", warn)
     assert main(["show", "A"]) == 0
     assert capsys.readouterr().err == "warning: two lines\n"
 
@@ -88,7 +88,7 @@ def test_each_error_is_one_line(monkeypatch, capsys, error, code, said):
         raise error
 
     monkeypatch.setattr(cli.console, "silence", lambda: None)
-    monkeypatch.setattr(cli.inspect.SHOW, "run", end)
+    monkeypatch.setattr(cli.inspect.show, "run", end)
     assert main(["show", "A"]) == code
     err = capsys.readouterr().err
     assert err.startswith(said)
