@@ -15,6 +15,7 @@ _ROUND = np.uint64(1 << (51 - KEPT_BITS))
 _MASK = np.uint64(~((1 << (52 - KEPT_BITS)) - 1) & (2**64 - 1))
 _MIX_1, _MIX_2, _MIX_3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFT = np.uint64(31)
+_AT_ONCE = 512  # vectors whose values are summed at once
 
 
 @compiling()
@@ -159,28 +160,44 @@ def improve_upper(nodes: Ints, pool: Any, bounds: Any, points: Any, corner: Floa
 
 @compiling(fastmath={"reassoc", "contract", "nsz"})
 def improve_lower(nodes: Ints, pool: Any, bounds: Any, vectors: Any) -> None:
-    """Raise the lower values of beliefs by new alpha vectors."""
+    """Raise the lower values of beliefs by new alpha vectors; blocks of vectors stay in the cache from belief to belief."""
     indptr, index, weight = pool
     lower, source, seen = bounds
     block, number, count = vectors
-    values = np.empty(count)
+    starts = np.empty(len(nodes), dtype=np.int64)
+    first = count
     for i in range(len(nodes)):
-        node = nodes[i]
-        start = np.searchsorted(number[:count], seen[node], side="right")
-        if start == count:
-            continue
-        seen[node] = number[count - 1]
-        values[start:count] = 0.0
-        for j in range(indptr[node], indptr[node + 1]):
-            share, row = weight[j], block[index[j]]
-            for k in range(start, count):
-                values[k] += share * row[k]
-        best = start
-        for k in range(start + 1, count):
-            if values[k] > values[best]:
-                best = k
-        if values[best] > lower[node]:
-            lower[node], source[node] = values[best], number[best]
+        starts[i] = np.searchsorted(number[:count], seen[nodes[i]], side="right")
+        if starts[i] < count:
+            seen[nodes[i]] = number[count - 1]
+            first = min(first, starts[i])
+    values = np.empty(_AT_ONCE)
+    for low in range(first, count, _AT_ONCE):
+        last = min(low + _AT_ONCE, count)
+        for i in range(len(nodes)):
+            begin, node = max(low, starts[i]), nodes[i]
+            if begin >= last:
+                continue
+            values[: last - begin] = 0.0
+            j, end = indptr[node], indptr[node + 1]
+            while j + 4 <= end:  # four states at once: the sums are loaded and stored once
+                a, b, c, d = weight[j], weight[j + 1], weight[j + 2], weight[j + 3]
+                p, q = block[index[j], begin:last], block[index[j + 1], begin:last]
+                r, s = block[index[j + 2], begin:last], block[index[j + 3], begin:last]
+                for k in range(last - begin):
+                    values[k] += a * p[k] + b * q[k] + c * r[k] + d * s[k]
+                j += 4
+            while j < end:
+                a, p = weight[j], block[index[j], begin:last]
+                for k in range(last - begin):
+                    values[k] += a * p[k]
+                j += 1
+            best = 0
+            for k in range(1, last - begin):
+                if values[k] > values[best]:
+                    best = k
+            if values[best] > lower[node]:
+                lower[node], source[node] = values[best], number[begin + best]
 
 
 @compiling()

@@ -13,6 +13,7 @@ et al. (2007), point-based policy iteration.
 """
 
 import copy
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -125,11 +126,31 @@ _RAISED, _CLOSED, _NONE = 1e-6, 1e-4, 1e-9
 _WORK_PER_BELIEF = 10_000
 """Products that an evaluation may take per belief added since the last one: about a tenth of the time."""
 
-_PRODUCTS_PER_BELIEF = 10 * _WORK_PER_BELIEF
+_PRODUCTS_PER_BELIEF = 25_000
+"""Products of TIB that take as long as a belief of the search."""
 
 _LEAST_SHARE = 1e-300  # of a state in the uniform belief: a division by the sum must not round to 0
 _BYTES_PER_ENTRY = 80
 """Bytes that an evaluation takes per entry of its matrix, during its construction."""
+
+
+@dataclass
+class _Schedule:
+    """The trials until the next pass over the beliefs of all trials.
+
+    The passes are rarer while one gains less than half of what the trials before it did, per backup.
+    """
+
+    growth: float = _GROWTH
+    due: float = _FIRST
+    passed: tuple[int, float, float] = (0, -np.inf, np.inf)
+
+    def after(self, search: "Search", side: int, backups: int, bounds: tuple[float, float]) -> None:
+        of_trials = abs(bounds[side] - self.passed[1 + side]) / max(1, backups - self.passed[0])
+        gain = abs(search.bounds[side] - bounds[side]) / max(1, search.backups - backups)
+        gains = gain > max(of_trials / 2, _NONE * search.stages[-1].scale)
+        self.growth = _GROWTH if gains else self.growth * _PATIENCE
+        self.due, self.passed = self.growth * search.trials, (search.backups, *search.bounds)
 
 
 class Search(HasKernels):
@@ -162,7 +183,7 @@ class Search(HasKernels):
         self.backups = self.trials = self._idle = self._changes = 0
         self._evaluated_at = self._failures = self._work = self._made_then = 0
         self._n_products = 50  # a guess
-        self._growth, self._next_pass, self._passed_at = _GROWTH, float(_FIRST), (0, -np.inf)
+        self._below, self._above = _Schedule(), _Schedule()
         self.mass = float(start.sum())
         index = np.flatnonzero(start)
         offsets = np.array([0, len(index)])
@@ -180,7 +201,8 @@ class Search(HasKernels):
         search.kernels, search.most_bytes, search.stop = fresh.kernels, fresh.most_bytes, fresh.stop
         for stage in search.stages:
             stage.kernels = fresh.kernels
-        search.trials, search._idle, search._next_pass = 0, 0, _FIRST
+        search.trials, search._idle = 0, 0
+        search._below.due = search._above.due = _FIRST
         return search
 
     @property
@@ -195,7 +217,7 @@ class Search(HasKernels):
         root, stage = np.array([self.root]), self.stages[-1]
         stage.open(self.root)
         self._raise_lower(stage, root)
-        self._passed_at = self.backups, self.bounds[0]
+        self._below.passed = self._above.passed = self.backups, *self.bounds
 
     def trial(self, deepest: int = 10_000) -> None:
         """Search down from the root once, and back up the beliefs on the path.
@@ -232,8 +254,10 @@ class Search(HasKernels):
             self._look()
             self._back_up(stage, node)
         self.trials += 1
-        if self.horizon is None and self.trials >= self._next_pass:
-            self._pass()
+        if self.horizon is None:
+            for schedule, side in ((self._below, 0), (self._above, 1)):
+                if self.trials >= schedule.due:
+                    self._pass(schedule, side)
         if self.horizon is None:  # less often after failures
             self._evaluate_if_due((self.stages[-1].pool.count - self._evaluated_at) >> self._failures)
         for stage in self.stages:
@@ -373,26 +397,27 @@ class Search(HasKernels):
                     cover(stage, stage.pool.row(node)[0])
                     stage.refresh_lower(np.array([node]))
 
-    def _pass(self) -> None:
-        """Back up the lower bound at the beliefs of all trials, unless another backup has raised it there.
-
-        The passes are rarer while one raises the root's lower bound by less than half of the trials before, per backup.
-        """
+    def _pass(self, schedule: "_Schedule", side: int) -> None:
+        """Back up one bound at the beliefs of all trials; the lower one unless another backup has raised it there."""
         stage = self.stages[-1]
-        pool, backups, lower = stage.pool, self.backups, self.bounds[0]
-        of_trials = (lower - self._passed_at[1]) / max(1, backups - self._passed_at[0])
+        pool, backups, bounds = stage.pool, self.backups, self.bounds
         nodes = np.array([*reversed(stage.q_upper)], dtype=np.int64)
         stage.refresh_lower(nodes)
         before = pool.lower[nodes]
         for node, value in zip(nodes.tolist(), before.tolist(), strict=True):
             self._look()
+            if side:
+                if pool.upper[node] - value > _CLOSED * stage.scale:
+                    self.backups += 1
+                    self._improve(stage, node)
+                continue
             self._raise_lower(stage, np.array([node]))
             if pool.lower[node] <= value + _RAISED * stage.scale and pool.upper[node] - value > _CLOSED * stage.scale:
                 self._back_up_lower(stage, node)
-        stage.refresh_lower(np.array([self.root]))
-        gains = (self.bounds[0] - lower) / max(1, self.backups - backups) > max(of_trials / 2, _NONE * stage.scale)
-        self._growth = _GROWTH if gains else self._growth * _PATIENCE
-        self._next_pass, self._passed_at = self._growth * self.trials, (self.backups, self.bounds[0])
+        root = np.array([self.root])
+        stage.refresh_lower(root)
+        stage.refresh_upper(root)
+        schedule.after(self, side, backups, bounds)
 
     def _back_up(self, stage: Stage, node: int) -> None:
         """Back up both bounds at a belief."""

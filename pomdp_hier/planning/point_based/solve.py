@@ -37,7 +37,7 @@ _UNREACHABLE = 1e-9  # relative gap at which to stop where floats cannot represe
 _SECONDS = 4e-4  # CPU seconds of a search with numpy, per outcome (entry of T times Z)
 _MORE = 0.05  # of the time limit, which the last evaluation of the controller may take more
 _MORE_SECONDS = 0.1
-_LONG_STEP = 20_000_000  # products of a step of TIB, about a tenth of a second
+_LONG_STEP = 3_000_000  # products of a step of TIB, about a hundredth of a second
 _NUMBA_FILE = Path(__file__).with_name("on_numba.py")
 COMPILATION = {  # CPU seconds, of the loops in `on_numba`
     **{"expand": 2.7, "expectations": 0.4, "greatest": 0.4},
