@@ -22,7 +22,7 @@ from pomdp_hier.planning import (
     read_policy,
     write_policy,
 )
-from pomdp_hier.planning.point_based import model_arrays, search
+from pomdp_hier.planning.point_based import blind_policies, model_arrays
 from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.problems import crying_baby, tiger
 from pomdp_hier.simulation import returns, run_experiment
@@ -353,7 +353,7 @@ def test_a_problem_beyond_the_memory_is_planned_online(monkeypatch):
 
 
 def test_a_search_over_too_many_sets_of_states(monkeypatch):
-    monkeypatch.setattr(search, "_MOST_SETS", 1)
+    monkeypatch.setattr(blind_policies, "_MOST_SETS", 1)
     then = {"start": {"left": 0.5, "right": 0.5}, "left": "far left", "right": "far right"}
     ways = {"start": ["go"], "left": ["go"], "right": ["go"], "far left": ["go left"], "far right": ["go right"]}
     parts = {

@@ -160,7 +160,7 @@ def improve_upper(nodes: Ints, pool: Any, bounds: Any, points: Any, corner: Floa
 
 @compiling(fastmath={"reassoc", "contract", "nsz"})
 def improve_lower(nodes: Ints, pool: Any, bounds: Any, vectors: Any) -> None:
-    """Raise the lower values of beliefs by new alpha vectors; blocks of vectors stay in the cache from belief to belief."""
+    """Raise the lower values of beliefs by new alpha vectors, a block of vectors at a time for all beliefs."""
     indptr, index, weight = pool
     lower, source, seen = bounds
     block, number, count = vectors

@@ -13,107 +13,15 @@ et al. (2007), point-based policy iteration.
 """
 
 import copy
-from dataclasses import dataclass
 
 import numpy as np
 
 from pomdp_hier._arguments import Floats, Ints
-from pomdp_hier.errors import PlanningError
-from pomdp_hier.planning.point_based.blind_policies import blind_plans, blind_stage
+from pomdp_hier.planning.point_based.blind_policies import blind_plans, blind_stage, cover
 from pomdp_hier.planning.point_based.initial_bounds import InitialBounds, informed_stage
 from pomdp_hier.planning.point_based.linear_systems import Stop, StoppedEarlyError, controller_values, never
 from pomdp_hier.planning.point_based.model_arrays import Outcomes, SolverModel
 from pomdp_hier.planning.point_based.stage import Children, HasKernels, Kernels, Stage
-
-Support = tuple[int, ...]
-
-_MOST_SETS = 20_000
-
-
-def cover(stage: Stage, index: Ints) -> None:
-    """Add vectors of a fallback plan that is legal in all of the given states.
-
-    The plan takes the first action that is legal in every possible state, and follows the set of possible states. These
-    sets are the nodes of a finite controller. It serves beliefs under which no blind policy is legal.
-
-    Args:
-        stage: The stage of the vectors; stages below it get theirs.
-        index: The positions of the possible states.
-
-    Raises:
-        ModelError: No action is legal after some observations.
-        PlanningError: The plan needs too many sets of states.
-    """
-    support = tuple(sorted(index.tolist()))
-    if stage.next is stage:
-        _cover_infinite(stage, support)
-    else:
-        _cover_finite(stage, support, {})
-
-
-def _first_action(model: SolverModel, support: Support) -> int:
-    legal = model.legal[:, list(support)].all(axis=1)
-    if not legal.any():
-        raise model.dead_end(np.array(support))
-    return int(legal.argmax())
-
-
-def _following(model: SolverModel, support: Support, action: int) -> dict[int, Support]:
-    """Return the possible states after each observation."""
-    rows: dict[int, set[int]] = {}
-    for s in support:
-        row = action * model.size + s
-        for column in model.column[model.indptr[row] : model.indptr[row + 1]].tolist():
-            rows.setdefault(column // model.size, set()).add(column % model.size)
-    return {o: tuple(sorted(states)) for o, states in rows.items()}
-
-
-def _cover_finite(stage: Stage, support: Support, known: dict[tuple[int, Support], int]) -> int:
-    """Add the plan's vectors from the last action back, and return the number of the first."""
-    model = stage.model
-    action = _first_action(model, support)
-    after = np.zeros(model.n_observations, dtype=np.int64)
-    vector = model.reward[action]
-    if stage.next is not None:
-        for o, states in _following(model, support, action).items():
-            key = (id(stage.next), states)
-            if key not in known:
-                known[key] = _cover_finite(stage.next, states, known)
-            after[o] = known[key]
-        reward, archive = model.reward[action], stage.next.archive
-        vector = stage.kernels.backup(stage.layout, action, reward, model.discount, archive, after)
-    return stage.add_vector(_only_at(support, vector[list(support)], model.size), action, after)
-
-
-def _only_at(support: Support, values: Floats, size: int) -> Floats:
-    vector = np.full(size, -np.inf)
-    vector[list(support)] = values
-    return vector
-
-
-def _cover_infinite(stage: Stage, support: Support) -> None:
-    """Add the plan's vectors, by one linear system over pairs of set and state."""
-    model = stage.model
-    nodes: dict[Support, int] = {support: 0}
-    queue, actions, following = [support], [], []
-    for states in queue:  # grows while it is walked
-        actions.append(_first_action(model, states))
-        following.append(_following(model, states, actions[-1]))
-        for then in following[-1].values():
-            if then not in nodes:
-                nodes[then] = len(queue)
-                queue.append(then)
-        if len(queue) > _MOST_SETS:
-            raise PlanningError(
-                f"legal_actions: got more than {_MOST_SETS:,} sets of possible states under the first legal actions; "
-                "expected at most that. Make an action legal in every state, or set legal_by='observation'."
-            )
-    after = np.zeros((len(queue), model.n_observations), dtype=np.int64)
-    for i, rows in enumerate(following):
-        after[i, list(rows)] = [nodes[then] for then in rows.values()]
-    vectors, _ = controller_values(model, np.array(actions), after)
-    stage.add_controller(vectors, np.array(actions), after)
-
 
 _TARGETS = (0.5, 0.9)
 """The share of the root's gap at which a trial ends, in turns: small for the lower bound, large for the upper."""
@@ -134,18 +42,18 @@ _BYTES_PER_ENTRY = 80
 """Bytes that an evaluation takes per entry of its matrix, during its construction."""
 
 
-@dataclass
-class _Schedule:
+class Schedule:
     """The trials until the next pass over the beliefs of all trials.
 
     The passes are rarer while one gains less than half of what the trials before it did, per backup.
     """
 
-    growth: float = _GROWTH
-    due: float = _FIRST
-    passed: tuple[int, float, float] = (0, -np.inf, np.inf)
+    def __init__(self) -> None:
+        self.growth, self.due = _GROWTH, float(_FIRST)
+        self.passed = 0, -np.inf, np.inf  # the backups and the bounds after the last pass
 
     def after(self, search: "Search", side: int, backups: int, bounds: tuple[float, float]) -> None:
+        """Set the trials until the next pass, after one that started from the given backups and bounds."""
         of_trials = abs(bounds[side] - self.passed[1 + side]) / max(1, backups - self.passed[0])
         gain = abs(search.bounds[side] - bounds[side]) / max(1, search.backups - backups)
         gains = gain > max(of_trials / 2, _NONE * search.stages[-1].scale)
@@ -183,7 +91,7 @@ class Search(HasKernels):
         self.backups = self.trials = self._idle = self._changes = 0
         self._evaluated_at = self._failures = self._work = self._made_then = 0
         self._n_products = 50  # a guess
-        self._below, self._above = _Schedule(), _Schedule()
+        self._below, self._above = Schedule(), Schedule()
         self.mass = float(start.sum())
         index = np.flatnonzero(start)
         offsets = np.array([0, len(index)])
@@ -397,7 +305,7 @@ class Search(HasKernels):
                     cover(stage, stage.pool.row(node)[0])
                     stage.refresh_lower(np.array([node]))
 
-    def _pass(self, schedule: "_Schedule", side: int) -> None:
+    def _pass(self, schedule: Schedule, side: int) -> None:
         """Back up one bound at the beliefs of all trials; the lower one unless another backup has raised it there."""
         stage = self.stages[-1]
         pool, backups, bounds = stage.pool, self.backups, self.bounds

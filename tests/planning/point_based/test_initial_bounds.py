@@ -210,15 +210,20 @@ def test_passes_over_the_beliefs_of_trials_raise_the_lower_bound_within_its_cert
     assert lower[1][0] >= lower[0][0] - 1e-9
 
 
-def test_a_pass_raises_the_lower_bound_where_trials_have_been(monkeypatch):
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_pass_improves_one_bound_where_trials_have_been(side, monkeypatch):
     monkeypatch.setattr(search, "_FIRST", 10**9)
-    solution = solve(random_model(14, 3, 3, 4), max_trials=4, engine="numpy")
-    found, (lower, upper) = solution.search, solution.search.bounds
-    n_backups = found.backups
-    found._pass()
+    problem = random_model(14, 3, 3, 4)
+    solution = solve(problem, max_trials=4, engine="numpy")
+    found, before, n_backups = solution.search, solution.search.bounds, solution.search.backups
+    nodes, pool, schedule = [*found.stages[-1].q_upper], found.stages[-1].pool, search.Schedule()
+    uppers = pool.upper[nodes]
+    found._pass(schedule, side)
     assert n_backups < found.backups <= n_backups + len(found.stages[-1].q_upper)
-    assert lower < found.bounds[0] <= upper == found.bounds[1]
-    assert found._next_pass in (4 * search._GROWTH, 4 * search._GROWTH * search._PATIENCE)
+    assert (found.bounds[0] > before[0], (pool.upper[nodes] < uppers).any()) == (side == 0, side == 1)
+    assert schedule.due in (4 * search._GROWTH, 4 * search._GROWTH * search._PATIENCE)
+    proved = verify(solution.certificate(), problem)
+    assert float(proved.lower) <= found.bounds[0] <= found.bounds[1] <= float(proved.upper)
 
 
 @pytest.mark.parametrize("terminal", [None, [0]])

@@ -15,7 +15,7 @@ from tests.small_problems import KINDS, small_problem
 
 @pytest.fixture
 def stage():
-    return solve(rock_sample(), precision=0, max_trials=4, engine="numpy").search.stages[-1]
+    return solve(rock_sample(), precision=0, max_trials=7, engine="numpy").search.stages[-1]
 
 
 def test_a_belief_is_admitted_once_and_what_comes_is_counted(stage):
