@@ -15,6 +15,7 @@ from pomdp_hier.analysis.moves import candidate_moves
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.items import ItemFeatures
 from pomdp_hier.hqs.inputs import Prepared
+from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.improvement.incremental import ScoredDraft, Trial
 from pomdp_hier.improvement.node_views import HQS, Objective
 from pomdp_hier.improvement.result import KINDS, LEAST_GAIN, REMOVING, changes_of
@@ -215,6 +216,7 @@ class Search(Editor):
     """
 
     keys: list[bytes] | None = None
+    _known: tuple[tuple[int, Settings], Diagnosis] | None = field(default=None, init=False)
 
     def run(self) -> None:
         """Apply edits until none gains or the limit of edits.
@@ -266,6 +268,13 @@ class Search(Editor):
             yield from self._wide()
 
     def _diagnosed(self, prepared: Prepared) -> Diagnosis:
+        """Return the diagnosis of the current tree under these settings, made once until the next edit."""
+        state = len(self.made), prepared.settings
+        if self._known is None or self._known[0] != state:
+            self._known = state, self._diagnosis(prepared)
+        return self._known[1]
+
+    def _diagnosis(self, prepared: Prepared) -> Diagnosis:
         settings = {name: getattr(prepared.settings, name) for name in prepared.settings.__dataclass_fields__}
         X = prepared.features
         X = replace(X, rows=None) if isinstance(X, ItemFeatures) else X  # the weights are in the order of the items
@@ -273,13 +282,14 @@ class Search(Editor):
 
     def _moves(self, prepared: Prepared, number: list[int]) -> Iterator[Proposal]:
         """Yield moves of clusters whose items are lost, or would be if their search went on to a leaf."""
+        searches = [prepared, prepared.under(policy="descend")][: 1 if prepared.settings.policy == "descend" else 2]
         moves = [
             move
-            for under in (prepared, prepared.under(policy="descend"))
+            for under in searches
             for move in candidate_moves(under, self._diagnosed(under), 2 * _MOST)
             if move.node >= prepared.hierarchy.n_items
         ]
-        for move in sorted(moves, key=lambda move: -move.predicted)[: 2 * _MOST]:
+        for move in sorted(moves, key=lambda move: -move.predicted)[: len(searches) * _MOST]:
             yield Proposal("move", (number[move.node],), number[move.source], number[move.target])
 
     def _merges(self, found: Diagnosis, number: list[int]) -> Iterator[Proposal]:
