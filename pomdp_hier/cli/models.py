@@ -84,20 +84,21 @@ def _check_hierarchy(options: argparse.Namespace) -> int:
     from pomdp_hier._progress import shown_progress
     from pomdp_hier.beliefs.updaters import BayesUpdater
     from pomdp_hier.features.affinity import affinity
-    from pomdp_hier.hqs.generic import search_environment, search_problem
+    from pomdp_hier.hqs.generic import prepared_search, search_models
+    from pomdp_hier.hqs.inputs import Settings
     from pomdp_hier.hqs.model import ClosedFormUpdater
 
     options.features, options.tree = options.hierarchy
     read = inputs.read_inputs(options)
     tree = read.tree
     known = affinity(read.features, tree, options.similarity)
+    prepared = prepared_search(known, tree, Settings(options.similarity, options.delta, options.nu))
     chosen = np.unique(np.linspace(0, tree.n_items - 1, min(options.check_items, tree.n_items)).round().astype(int))
     sound, n_histories, n_skipped, largest = True, 0, 0, 0.0
     depth = options.depth or int(tree.height) + 1
     with shown_progress(True, "check", "item", len(chosen), leave=False) as bar:
         for item in chosen.tolist():
-            problem = search_problem(known, tree, item, delta=options.delta, nu=options.nu)
-            environment = search_environment(known, tree, item, delta=options.delta, nu=options.nu)
+            problem, environment = search_models(prepared, item)
             agreement = _compare_updates(BayesUpdater(problem), ClosedFormUpdater(problem), problem, depth, options)
             n_histories, n_skipped = n_histories + agreement.n_compared, n_skipped + agreement.n_skipped
             largest = max(largest, agreement.max_difference, agreement.max_evidence_difference or 0.0)

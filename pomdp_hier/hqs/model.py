@@ -97,22 +97,31 @@ class NotFound(Observation):
         return "not found"
 
 
+class _States(dict[Hashable, tuple[SearchState, SearchState]]):
+    """The two states of each node, off and on the path, made once: equal objects cost dictionaries a comparison."""
+
+    def __missing__(self, node: Hashable) -> tuple[SearchState, SearchState]:
+        return self.setdefault(node, (SearchState(node, 0), SearchState(node, 1)))
+
+
 class AgentTransition(TransitionModel):
     """The agent's transition model: a child holds the target with probability eta, independently per step."""
 
     def __init__(self, eta: Guidance) -> None:
         self.eta = eta
+        self._states = _States()
 
     def distribution(self, state: SearchState, action: Action) -> Mapping[SearchState, Number]:
-        if action == Search() or state.node == END:
-            return {SearchState(END, state.on_path): 1}
+        if isinstance(action, Search) or state.node == END:
+            return {self._states[END][state.on_path]: 1}
         moved: dict[SearchState, Number] = {}
         for child, eta in self.eta[state.node].items():
+            off_path, on_path = self._states[child]
             if state.on_path:
-                moved[SearchState(child, 1)] = eta * eta
-                moved[SearchState(child, 0)] = eta * (1 - eta)
+                moved[on_path] = eta * eta
+                moved[off_path] = eta * (1 - eta)
             else:
-                moved[SearchState(child, 0)] = eta
+                moved[off_path] = eta
         return moved
 
 
@@ -128,12 +137,13 @@ class EnvironmentTransition(TransitionModel):
     def __init__(self, eta: Guidance, path: Collection[Hashable]) -> None:
         self.eta = eta
         self.path = frozenset(path)
+        self._states = _States()
 
     def distribution(self, state: SearchState, action: Action) -> Mapping[SearchState, Number]:
-        if action == Search() or state.node == END:
-            return {SearchState(END, state.on_path): 1}
+        if isinstance(action, Search) or state.node == END:
+            return {self._states[END][state.on_path]: 1}
         return {
-            SearchState(child, int(state.on_path == 1 and child in self.path)): eta
+            self._states[child][state.on_path == 1 and child in self.path]: eta
             for child, eta in self.eta[state.node].items()
         }
 
@@ -154,9 +164,12 @@ class SearchReward(RewardModel):
         self.rewards = rewards
 
     def reward(self, state: SearchState, action: Action, next_state: SearchState) -> Number:  # type: ignore[override]
-        if action == Descend() or state.node == END:
+        if isinstance(action, Descend) or state.node == END:
             return 0
         return self.rewards[state.node] if next_state.on_path else -1
+
+
+_BOTH = (Search(), Descend())
 
 
 class _Legal:
@@ -166,7 +179,7 @@ class _Legal:
         self._open = frozenset(eta) - frozenset(closed)
 
     def __call__(self, state: SearchState) -> tuple[Action, ...]:
-        return (Search(), Descend()) if state.node in self._open else (Search(),)
+        return _BOTH if state.node in self._open else _BOTH[:1]
 
 
 def search_problem_from_guidance(
@@ -378,7 +391,7 @@ class ClosedFormUpdater:
             ImpossibleObservationError: The observed node is not a child, or the outcome has probability 0.
         """
         node, b = self._node_and_belief(belief, action)
-        if action == Descend():
+        if isinstance(action, Descend):
             children = self.eta.get(node, {})
             if not (isinstance(observation, Node) and observation.node in children):
                 nodes = listed([Node(child) for child in children]) if children else "a child node"
@@ -392,14 +405,14 @@ class ClosedFormUpdater:
     def evidence(self, belief: Belief, action: Any, observation: Any) -> Number:
         """Return ``Pr(o | b, a)``: ``eta(c, c')`` after descending; b or 1 - b after a search."""
         node, b = self._node_and_belief(belief, action)
-        if action == Descend():
+        if isinstance(action, Descend):
             return self.eta.get(node, {}).get(observation.node, 0) if isinstance(observation, Node) else 0
         return {Found(): b, NotFound(): 1 - b}.get(observation, 0)
 
     def predict(self, belief: Belief, action: Any) -> Belief:
         """Return the belief after the action and before the observation."""
         node, b = self._node_and_belief(belief, action)
-        if action != Descend():
+        if not isinstance(action, Descend):
             return Belief({SearchState(END, 1): b, SearchState(END, 0): 1 - b})
         reached: dict[SearchState, Number] = {}
         for child, eta in self.eta[node].items():
@@ -410,7 +423,7 @@ class ClosedFormUpdater:
     def branches(self, belief: Belief, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
         """Yield each possible observation with its probability and the posterior."""
         node, b = self._node_and_belief(belief, action)
-        if action == Descend():
+        if isinstance(action, Descend):
             for child, eta in self.eta.get(node, {}).items():
                 if eta != 0:
                     yield Node(child), eta, _at(child, eta * b)
@@ -421,7 +434,7 @@ class ClosedFormUpdater:
 
     def _node_and_belief(self, belief: Belief, action: Any) -> tuple[Hashable, Number]:
         """Return the node of the searcher and ``b(<c,1>)``; check the action."""
-        if action not in (Search(), Descend()):
+        if not isinstance(action, Search | Descend):
             raise ModelError(f"action: got {brief(action)}; expected Search() or Descend().")
         belief = as_belief(belief)
         node = belief.support[0].node

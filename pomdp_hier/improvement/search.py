@@ -14,8 +14,7 @@ from pomdp_hier.analysis.diagnosis import Diagnosis, diagnose
 from pomdp_hier.analysis.moves import candidate_moves
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.items import ItemFeatures
-from pomdp_hier.hqs.inputs import Prepared
-from pomdp_hier.hqs.settings import Settings
+from pomdp_hier.hqs.inputs import Prepared, Settings
 from pomdp_hier.improvement.incremental import ScoredDraft, Trial
 from pomdp_hier.improvement.node_views import HQS, Objective
 from pomdp_hier.improvement.result import KINDS, LEAST_GAIN, REMOVING, changes_of

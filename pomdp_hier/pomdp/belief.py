@@ -103,7 +103,7 @@ class Belief(pomdp_py.GenerativeDistribution):
             >>> Belief.certain("home").entropy()
             0.0
         """
-        return cls({state: 1})
+        return belief_of_own({state: 1}, sums_to_one=True)
 
     @classmethod
     def uniform(cls, states: Iterable[Hashable], *, number: Callable[[int], Number] = float) -> "Belief":

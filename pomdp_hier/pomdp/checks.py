@@ -241,12 +241,13 @@ class _Checker(IssueList):
         if not isinstance(row, (Mapping, Belief)):
             self.add("invalid-distribution", location, row, "expected a dict from outcome to probability.")
             return {}
+        kinds = set(map(type, row.values()))
         if (
-            set(map(type, row.values())) == {float}
-            and all(map((0.0).__le__, row.values()))
-            and abs(sum(row.values()) - 1) <= self.tolerance
+            (kinds == {float} or kinds == {int})
+            and all(map((0).__le__, row.values()) if kinds == {int} else map((0.0).__le__, row.values()))
+            and abs(sum(row.values()) - 1) <= (self.tolerance if kinds == {float} else 0)
             and (space is None or row.keys() <= space)
-        ):  # the fast path: valid distributions of floats
+        ):  # the fast path: valid distributions of floats or integers
             return dict(row.items())
         self._sum(location, row)
         for outcome, probability in row.items():

@@ -22,11 +22,12 @@ Number = Any
 K = TypeVar("K", bound=Hashable)
 
 _FLOATS = {float}
+_PLAIN = {float, int}  # by far the most frequent, and told apart from others faster by type than by number class
 
 
 def is_symbolic(value: Number) -> bool:
     """Return whether the value is an expression, such as a sympy symbol."""
-    return not isinstance(value, _Number) and hasattr(value, "free_symbols")
+    return type(value) not in _PLAIN and not isinstance(value, _Number) and hasattr(value, "free_symbols")
 
 
 def is_number(value: object) -> bool:
@@ -49,8 +50,8 @@ def unquoted(value: object) -> str:
 
 def is_nonnegative(value: Number) -> bool:
     """Return whether the value is a real number of at least 0, or an expression not known to be negative."""
-    if type(value) is float:  # by far the most frequent, and faster than isinstance of a number class
-        return value >= 0
+    if type(value) in _PLAIN:
+        return bool(value >= 0)
     if is_symbolic(value):
         return value.is_negative is not True and value.is_real is not False
     return isinstance(value, (Real, Decimal)) and bool(value >= 0)  # type: ignore[operator]  # both compare with 0
@@ -58,8 +59,8 @@ def is_nonnegative(value: Number) -> bool:
 
 def is_finite(value: object) -> bool:
     """Return whether the value is a finite real number of any size, or an expression."""
-    if type(value) is float:
-        return -math.inf < value < math.inf
+    if type(value) in _PLAIN:
+        return bool(-math.inf < value < math.inf)  # type: ignore[operator]
     return is_symbolic(value) or (isinstance(value, (Real, Decimal)) and float("-inf") < value < float("inf"))  # type: ignore[operator]
 
 
