@@ -162,7 +162,7 @@ def run_experiment(
         >>> found = run_experiment(
         ...     {"tiger": tiger(), "baby": crying_baby()},
         ...     {"QMDP": QMDPPolicy(), "optimal": lambda problem: solve(problem).controller()},
-        ...     bounds=1.0, n_episodes=50)
+        ...     bounds=0.1, n_episodes=20)
         >>> [(problem, row.name, row.optimality_gap is not None) for problem, row in found.rows()]
         [('tiger', 'QMDP', True), ('tiger', 'optimal', True), ('baby', 'QMDP', True), ('baby', 'optimal', True)]
 

@@ -103,8 +103,8 @@ def test_edits_that_are_not_sound_are_made_on_request_alone(broken, capsys):
 @pytest.mark.parametrize(
     ("objective", "everything"),
     [
-        ("search_length", False),
         ("hqs", True),
+        pytest.param("search_length", False, marks=pytest.mark.slow),
         pytest.param("search_length", True, marks=pytest.mark.slow),
         pytest.param("hqs", False, marks=pytest.mark.slow),
     ],

@@ -113,6 +113,7 @@ def test_output_that_goes_nowhere_is_no_traceback():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.slow
 def test_error_on_a_full_disk():
     with open("/dev/full", "wb") as full:
         done = subprocess.run(

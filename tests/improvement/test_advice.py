@@ -1,5 +1,7 @@
 """Advice on regrouping and on decided edits is taken: the input, the advice, the input with it taken, and the value."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ DEEP = Hierarchy.from_paths(
 )
 
 
+@cache
 def rebuilt(n=6, **settings):
     """The number of items of the new tree, whose score is at least that of the old one."""
     found = regroup(X[:n], DEEP if n == 6 else few(n), delta=0.1, folds=0, **settings)
@@ -46,9 +49,11 @@ def test_advice_on_regrouping_works(call, said, better, value):
 
 def test_too_many_headings_are_regrouped_in_part(monkeypatch):
     monkeypatch.setattr("pomdp_hier.improvement.groupings._MOST_HEADINGS", 4)
+    rebuilt.cache_clear()
     with pytest.raises(PomdpHierError, match=r"the root, with 6 headings; .*a node below this one, or a smaller level"):
         rebuilt()
     assert rebuilt(node=("a",)) == 6
+    rebuilt.cache_clear()
     three = Hierarchy.from_paths({f"i{at}": f"{'abc'[at // 2]} > {'defghi'[at]}" for at in range(6)})
     assert len(regroup(X, three, delta=0.1, folds=0, level=1).tree.item_labels) == 6
 

@@ -1,5 +1,7 @@
 """Advice of the errors over drawings and pages is followed here: the same call with the advice taken works."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,7 @@ ONE = Hierarchy.from_children([[0, 1], [3, 2]], 3)
 TWO = Hierarchy.from_children([[1, 2], [3, 0]], 3)
 
 
+@cache
 def drawings():
     """What is called; what is said; the same with the advice taken."""
     tree, solution = AndOrTree.build(tiger(), depth=2), value_iteration(tiger(), 1)

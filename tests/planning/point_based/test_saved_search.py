@@ -177,7 +177,7 @@ def attack(path, problem, settings, truth, seeds):
     return taken
 
 
-@pytest.mark.parametrize("name", ["tiger", "tiger, 4 actions", "maze", "by observation"])
+@pytest.mark.parametrize("name", few(2, ["tiger, 4 actions", "by observation", "tiger", "maze"]))
 def test_a_forged_file_gives_no_false_bound(tmp_path, name):
     problem, settings = PROBLEMS[name]
     attack(tmp_path / "run", problem, settings, truth_of(name), range(6))
