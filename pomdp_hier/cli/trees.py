@@ -48,7 +48,9 @@ def named(name: str) -> Iterator[None]:
     try:
         yield
     except HierarchyError as error:
-        raise type(error)(f"{name}: ", *error.parts) from error
+        first, *rest = error.parts
+        first = first.removeprefix("the text: ") if isinstance(first, str) else first  # whose name is known here
+        raise type(error)(f"{name}: ", first, *rest) from error
     except FeatureError as error:  # of an array, whose reader names the file
         parts = (Setting("tree_key") if part == Setting("key") else part for part in error.parts)
         raise ReaderError(*parts) from error

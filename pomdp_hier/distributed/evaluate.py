@@ -139,8 +139,8 @@ def evaluate_distributed(
         )
     source = as_source(X, id_column, weight_column)
     rows_of_items = _rows_of_items(source, hierarchy)
-    given = source.weights() if sample_weight is None else sample_weight
-    weights = check_weights(given, hierarchy, rows_of_items)
+    given, name = (source.weights(), "weight_column") if sample_weight is None else (sample_weight, "sample_weight")
+    weights = check_weights(given, hierarchy, rows_of_items, name)
     plan = work.Plan(
         kind=kind,
         rule=rule,

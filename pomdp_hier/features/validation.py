@@ -186,9 +186,11 @@ def _as_dense(X: Any) -> Features:
             "numpy.lib.recfunctions.structured_to_unstructured(X)."
         )
     if table.ndim == 0:
+        lazy = hasattr(X, "collect")  # a query of polars
         raise FeatureError(
-            f"features: got a {type(X).__name__}; expected a table, one row per item. Give the rows of a dict as "
-            "list(X.values()), and read a file with load_features(path)."
+            f"features: got a {type(X).__name__}; expected a table, one row per item. "
+            + ("Pass X.collect()." if lazy else "Give the rows of a dict as list(X.values()), and read a file with ")
+            + ("" if lazy else "load_features(path).")
         )
     if table.ndim != 2:
         raise FeatureError(

@@ -238,7 +238,9 @@ Weights: TypeAlias = Sequence[float] | Floats | Mapping[Any, float]
 _ADVICE = " Give every item a number of searches, 0 for an item that nobody looks for."
 
 
-def check_weights(sample_weight: Any, hierarchy: FlatTree, rows: Ints | None = None) -> Floats | None:
+def check_weights(
+    sample_weight: Any, hierarchy: FlatTree, rows: Ints | None = None, name: str = "sample_weight"
+) -> Floats | None:
     """Return the weight of each item ``[N]``; None without weights, and for equal ones, which change nothing.
 
     With ``rows``, the feature row of each item ``[N]``, rows were joined to items by id.
@@ -248,23 +250,21 @@ def check_weights(sample_weight: Any, hierarchy: FlatTree, rows: Ints | None = N
     if isinstance(sample_weight, Mapping):
         match = match_ids(list(sample_weight), hierarchy.item_labels)
         if faults := [fault.replace("feature row", "weight") for fault in match.faults()]:
-            raise ParameterError(
-                Argument("sample_weight"), f": got {'; '.join(faults)}; expected one weight per item.{_ADVICE}"
-            )
+            raise ParameterError(Argument(name), f": got {'; '.join(faults)}; expected one weight per item.{_ADVICE}")
         values, rows = list(sample_weight.values()), match.rows
     else:
         values = sample_weight
     n_rows = hierarchy.n_items if rows is None else int(rows.max()) + 1
-    weights = _as_numbers(values, n_rows)
+    weights = _as_numbers(values, n_rows, name)
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(wrong):
         place = _place(int(wrong[0]), hierarchy, rows, isinstance(sample_weight, Mapping))
         raise ParameterError(
-            Argument("sample_weight"),
+            Argument(name),
             f": got {weights[wrong[0]]} in {place}; expected a finite number of at least 0.{_ADVICE}",
         )
     if not weights.any():
-        raise unexpected("sample_weight", "zeros", "at least one weight above 0", _ADVICE)
+        raise unexpected(name, "zeros", "at least one weight above 0", _ADVICE)
     weights = weights if rows is None else weights[rows]
     return None if (weights == weights[0]).all() else weights
 
@@ -278,16 +278,16 @@ def _place(row: int, hierarchy: FlatTree, rows: Ints | None, by_id: bool) -> str
     return name if rows is None or by_id else f"row {row} ({name})"
 
 
-def _as_numbers(values: Any, n_rows: int) -> Floats:
+def _as_numbers(values: Any, n_rows: int, name: str) -> Floats:
     if isinstance(values, range) and len(values) != n_rows:  # which may be longer than memory
         values = ()
     try:
         weights = as_floats(values).copy()
     except (TypeError, ValueError, OverflowError):
-        raise unexpected("sample_weight", values, f"{n_rows} numbers, one per item", _ADVICE) from None
+        raise unexpected(name, values, f"{n_rows} numbers, one per item", _ADVICE) from None
     if weights.shape != (n_rows,):
         raise ParameterError(
-            Argument("sample_weight"),
+            Argument(name),
             f": got an array of shape {weights.shape}; expected ({n_rows},), one number per item.",
             _ADVICE,
         )

@@ -86,6 +86,13 @@ def test_standard_input_is_one_file(inputs, capsys):
     assert "SEARCHES and --links: got - for several" in capsys.readouterr().err
 
 
+def test_an_empty_file_is_named_once(inputs, tmp_path, capsys):
+    empty = tmp_path / "empty.csv"
+    empty.touch()
+    assert main(["searches", *inputs[:2], str(empty)]) == 1
+    assert f"error: {empty}: got an empty file" in capsys.readouterr().err
+
+
 def test_errors_name_options(inputs, capsys):
     assert main(["searches", *inputs[:3], "--quiet"]) == 1
     assert "searches.csv: columns: got 'who', 'aim', 'way'; expected 'item'. Name it with --columns." in (

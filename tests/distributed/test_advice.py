@@ -76,6 +76,12 @@ def test_advice_works(tmp_path):
         (tmp_path / "x.npy", {"id_column": "id"}, 'id_column="id"', lambda: score(tmp_path / "x.npy")),
         (whole, {"weight_column": "x"}, 'Leave this out: weight_column="x"', lambda: score(whole)),
         (
+            tmp_path / "named.parquet",
+            {"weight_column": "code"},
+            "weight_column: got",
+            lambda: score(tmp_path / "numbers.parquet"),
+        ),
+        (
             tmp_path / "numbers.parquet",
             {"weight_column": "x", "sample_weight": [1, 2, 3]},
             "Leave one out",

@@ -35,6 +35,14 @@ DAMAGED = sp.csr_array(X)
 DAMAGED.indices = DAMAGED.indices + 7
 SQUARE = np.corrcoef(np.random.default_rng(0).random((3, 5)))
 
+
+class Lazy:
+    """A query whose table is made on demand, as in polars."""
+
+    def collect(self):
+        return X
+
+
 # What is given and how; what is said of it; the same with the advice taken.
 TABLE = [
     (X[:2], {}, "the features: got 2 rows; expected 3", X, {}),
@@ -44,6 +52,7 @@ TABLE = [
     (TEXTS, {}, "text_features(X)", lambda: text_features(TEXTS), {}),
     ([[text] for text in TEXTS], {}, "got dtype <U", lambda: text_features(TEXTS), {}),
     ({"ant": [1, 0], "bee": [2, 1], "cod": [0, 1]}, {}, "list(X.values())", [[1, 0], [2, 1], [0, 1]], {}),
+    (Lazy(), {}, "Pass X.collect()", Lazy().collect(), {}),
     (X, {"similarity": "precomputed"}, "got shape (3, 2); expected the matrix of similarities", X, {}),
     (X, {"similarity": "precomputed"}, "(3, 3), one row and one column per item", SQUARE, None),
     (X, {"similarity": "euclidean"}, "'negative_euclidean'", X, {"similarity": "negative_euclidean"}),
