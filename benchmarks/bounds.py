@@ -3,7 +3,8 @@
 Any ``.pomdp`` files may be given, ``FILE`` or ``FILE=DISCOUNT``; without files, the bundled problems run. Where a file
 has the name of a problem of the literature, NativeSARSOP's published figures at 60 s stand beside ours (AAMAS 2025;
 gamma .95; their machine is unknown, and so is whether their file is the same). SARSOP's ``pomdpsol`` and zmdp run on
-the same files, one after another, where their programs are given.
+the same files, one after another, where their programs are given. With ``--start-up``, each file has a process of its
+own, and the CPU seconds count from its start: imports, reading and compiled loops here, the loading of the model there.
 """
 
 import argparse
@@ -11,9 +12,12 @@ import json
 import multiprocessing
 import os
 import re
+import resource
 import signal
 import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,28 +43,39 @@ PRECISION = "0.001"
 Line = tuple[float, float, float]  # seconds, lower, upper
 
 
-@dataclass(frozen=True)
+@dataclass
 class Peer:
-    """Another solver: its arguments, and the pattern of both bounds in a line of its output."""
+    """Another solver: its arguments, the pattern of both bounds in a line of its output, and that of its start-up."""
 
     name: str
     arguments: Callable[[str, float], list[str]]
     line: re.Pattern[str]
+    start_up: re.Pattern[str]
+    peak_mb: float = 0.0  # of the last run, where /proc says it
 
-    def run(self, program: str, model: str, seconds: float) -> list[Line]:
+    def run(self, program: str, model: str, seconds: float, start_up: bool = False) -> list[Line]:
         """Return seconds, lower and upper bound from its output for a model."""
         command = [program, *self.arguments(model, seconds)]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", check=False, timeout=60 + 20 * seconds
-            )
-        except subprocess.TimeoutExpired:
-            print(f"{self.name} did not end within {60 + 20 * seconds:g} s", flush=True)
-            return []
-        lines = [found.groups() for found in map(self.line.match, done.stdout.splitlines()) if found]
+        self.peak_mb, until = 0.0, time.monotonic() + 60 + 20 * seconds
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+        while True:
+            try:
+                output, errors = process.communicate(timeout=0.05)
+                break
+            except subprocess.TimeoutExpired:
+                status = Path(f"/proc/{process.pid}/status")
+                held = re.search(r"VmHWM:\s*(\d+)", status.read_text()) if status.exists() else None
+                self.peak_mb = int(held[1]) / 1024 if held else self.peak_mb
+                if time.monotonic() > until:
+                    process.kill()
+                    process.communicate()
+                    print(f"{self.name} did not end within {60 + 20 * seconds:g} s", flush=True)
+                    return []
+        lines = [found.groups() for found in map(self.line.match, output.splitlines()) if found]
         if not lines:
-            print(f"{self.name} printed no bounds: {(done.stderr or done.stdout).strip()[-200:]!r}", flush=True)
-        return [(float(at), float(lower), float(upper)) for at, lower, upper in lines]
+            print(f"{self.name} printed no bounds: {(errors or output).strip()[-200:]!r}", flush=True)
+        loading = sum(map(float, self.start_up.findall(output))) if start_up else 0.0
+        return [(loading + float(at), float(lower), float(upper)) for at, lower, upper in lines]
 
 
 PEERS = {
@@ -68,6 +83,7 @@ PEERS = {
         "SARSOP",
         lambda model, seconds: ["--timeout", f"{seconds:g}", "--precision", PRECISION, "-o", os.devnull, model],
         re.compile(r"\s*([\d.]+)\s+\d+\s+\d+\s+(\S+)\s+(\S+)\s+\S+\s+\d+\s+\d+\s*$"),
+        re.compile(r"loading time : ([\d.]+)s"),
     ),
     "zmdp": Peer(  # its seconds are those of the clock on the wall, and whole ones
         "zmdp",
@@ -76,6 +92,7 @@ PEERS = {
             *("--policyOutputFile", "none", model),
         ],
         re.compile(r"(\d+)\s+\d+ calls to solver, bounds \[\s*(\S+) \.\.\s*(\S+)\]"),
+        re.compile(r"(?!)"),  # within its seconds
     ),
 }
 
@@ -108,19 +125,27 @@ def bundled() -> list[Case]:
 
 
 def at(lines: list[Line], limit: float) -> Line | None:
-    """Return the last line until then, or the first one."""
-    return ([line for line in lines if line[0] <= limit][-1:] or lines[:1] or [None])[0]
+    """Return the last line until then, if there is one."""
+    return ([line for line in lines if line[0] <= limit][-1:] or [None])[0]
 
 
-def run(case: Case, seconds: list[float], certify: bool, programs: dict[str, str]) -> dict[str, Any]:
+def run(
+    case: Case, seconds: list[float], certify: bool, programs: dict[str, str], start_up: bool = False
+) -> dict[str, Any]:
     """Return one row per program: the bounds after each number of seconds, and the proved bounds."""
-    case.solution = solution = solve(case.problem, precision=float(PRECISION), time_limit=max(seconds))
-    row: dict[str, Any] = {"problem": case.name, "status": solution.status, "bounds": {}}
+    began = time.process_time() if start_up else 0.0  # of this process, which read the file
+    limit = max(0.0, max(seconds) - began)
+    case.solution = solution = solve(case.problem, precision=float(PRECISION), time_limit=limit)
+    row: dict[str, Any] = {"problem": case.name, "status": solution.status, "start_up": began, "bounds": {}}
     cells = []
     for limit in seconds:
-        entry = [entry for entry in solution.history if entry.seconds <= limit][-1:] or solution.history[:1]
-        row["bounds"][limit] = (entry[0].lower, entry[0].upper, entry[0].n_bytes)
-        cells.append(f"{entry[0].lower:9.5g} {entry[0].upper:9.5g} {entry[0].n_bytes / 1e6:5.0f} MB")
+        entry = [entry for entry in solution.history if began + entry.seconds <= limit][-1:]
+        row["bounds"][limit] = [(found.lower, found.upper, found.n_bytes) for found in entry]
+        shown = [f"{found.lower:9.5g} {found.upper:9.5g} {found.n_bytes / 1e6:5.0f} MB" for found in entry]
+        cells.append(f"{(shown or ['nothing'])[0]:28}")
+    if start_up:
+        row["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        cells.append(f"start-up {began:.2f} s, peak {row['peak_mb']:.0f} MB")
     if case.name in PUBLISHED:
         row["published"] = PUBLISHED[case.name]
         cells.append("published {} / {}".format(*PUBLISHED[case.name]))
@@ -133,10 +158,13 @@ def run(case: Case, seconds: list[float], certify: bool, programs: dict[str, str
         with tempfile.TemporaryDirectory() as folder:
             model = Path(folder) / f"{case.name}.pomdp"
             model.write_text(case.text, encoding="latin-1")
-            lines = case.peers[PEERS[key].name] = PEERS[key].run(program, str(model), max(seconds))
+            lines = case.peers[PEERS[key].name] = PEERS[key].run(program, str(model), max(seconds), start_up)
         found = [at(lines, limit) for limit in seconds]
         row[key] = dict(zip(seconds, found, strict=True))
         shown = ["nothing" if line is None else f"{line[1]:9.5g} {line[2]:9.5g}" for line in found]
+        if start_up:
+            row[f"{key}_peak_mb"] = PEERS[key].peak_mb
+            shown.append(f"peak {row[f'{key}_peak_mb']:.0f} MB")
         print(f"  {PEERS[key].name:12}", " | ".join(f"{cell:28}" for cell in shown), flush=True)
     return row
 
@@ -165,6 +193,25 @@ def kill_and_continue(case: Case, seconds: int, total: float) -> dict[str, Any]:
     bounds = {name: (solution.lower, solution.upper) for name, solution in found.items() if solution is not None}
     print("  ends:", " | ".join(f"{name} {low:9.5g} {high:9.5g}" for name, (low, high) in bounds.items()), flush=True)
     return bounds
+
+
+def compile_loops() -> None:
+    """Compile the loops of the search, or load what was compiled."""
+    solve(tiger(), engine="numba", max_trials=2)
+
+
+def apart(files: list[str], options: list[str], results: Path | None) -> None:
+    """Run each file with the same options in a process of its own, and write the rows together."""
+    compile_loops()
+    rows = []
+    for file in files:
+        with tempfile.TemporaryDirectory() as folder:
+            row = Path(folder) / "row.json"
+            own = [*(option for option in options if option not in files), file, "--json", str(row)]
+            subprocess.run([sys.executable, "-m", "benchmarks.bounds", *own], check=True)
+            rows += json.loads(row.read_text(encoding="utf-8"))
+    if results:
+        results.write_text(json.dumps(rows, indent=1), encoding="utf-8")
 
 
 def draw(cases: list[Case], path: Path) -> None:
@@ -209,6 +256,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--certify", action="store_true", help="write a certificate of each and verify it")
     text = "kill a second run (SIGKILL) after so many CPU seconds, and continue it from its checkpoint"
     parser.add_argument("--kill-at", type=int, metavar="S", help=text)
+    text = "run each file in a process of its own, and count the CPU seconds from its start"
+    parser.add_argument("--start-up", action="store_true", help=text)
     parser.add_argument("--quick", action="store_true", help="one second a problem")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the bounds over CPU seconds here, as PNG")
@@ -216,14 +265,18 @@ def main(argv: list[str] | None = None) -> None:
         text = f"{peer.name}'s program, run on the same files (default: ${key.upper()}, if set)"
         parser.add_argument(f"--{key}", metavar="PROGRAM", default=os.environ.get(key.upper()), help=text)
     arguments = parser.parse_args(argv)
+    if arguments.start_up and len(arguments.files) > 1:
+        apart(arguments.files, [*(sys.argv[1:] if argv is None else argv)], arguments.json)
+        return
     programs = {key: getattr(arguments, key) for key in PEERS if getattr(arguments, key)}
     cases = [read(argument) for argument in arguments.files] or bundled()
     seconds = [0.2, 1.0] if arguments.quick else arguments.seconds
-    solve(tiger(), engine="numba", max_trials=2)  # compiles, or loads what was compiled
-    print("problem       ", " | ".join(f"{limit:g} s: lower, upper, memory" for limit in seconds))
+    if not arguments.start_up:
+        compile_loops()
+    print("problem       ", " | ".join(f"{f'{limit:g} s: lower, upper, memory':28}" for limit in seconds), flush=True)
     rows = []
     for case in cases:
-        rows.append(run(case, seconds, arguments.certify or arguments.quick, programs))
+        rows.append(run(case, seconds, arguments.certify or arguments.quick, programs, arguments.start_up))
         if arguments.kill_at:
             rows[-1]["killed"] = kill_and_continue(case, arguments.kill_at, max(seconds))
     if arguments.json:

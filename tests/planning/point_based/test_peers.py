@@ -27,5 +27,5 @@ def test_the_lines_of_each():
 
 def test_the_line_at_a_moment():
     lines = bounds("sarsop", SARSOP)
-    assert [at(lines, second) for second in (0, 0.02, 1)] == [lines[0], lines[0], lines[1]]
+    assert [at(lines, second) for second in (0, 0.02, 1)] == [None, lines[0], lines[1]]
     assert at([], 1) is None
