@@ -23,14 +23,19 @@ from pomdp_hier.errors import PomdpHierError
 from pomdp_hier.planning import solve, verify
 
 LARGE = {
+    "sparse 500, 2 actions, 2 observations": lambda: random_model(500, 2, 2, 10),
+    "sparse 500, 50 actions, 500 observations": lambda: random_model(500, 50, 500, 10),
     "sparse 1,000, 4 actions": lambda: random_model(1_000, 4, 10, 10),
     "sparse 2,000, 4 actions": lambda: random_model(2_000, 4, 10, 10),
     "sparse 5,000, 10 actions, 100 observations": lambda: random_model(5_000, 10, 100, 10),
+    "sparse 10,000, 2 actions, 2 observations": lambda: random_model(10_000, 2, 2, 10),
     "sparse 10,000, 50 actions, 500 observations": lambda: random_model(10_000, 50, 500, 5),
     "dense 500, 2 actions, 2 observations": lambda: random_model(500, 2, 2, None),
+    "dense 500, 50 actions, 500 observations": lambda: random_model(500, 50, 500, None),
     "dense 1,000, 4 actions, 10 observations": lambda: random_model(1_000, 4, 10, None),
     "dense 2,000, 4 actions, 2 observations": lambda: random_model(2_000, 4, 2, None),
     "dense 5,000, 2 actions, 50 observations": lambda: random_model(5_000, 2, 50, None),
+    "dense 10,000, 2 actions, 2 observations": lambda: random_model(10_000, 2, 2, None),
     "RockSample[7,8]": lambda: rock_sample_arrays(7, ROCKS[7]),
     "RockSample[10,10]": lambda: rock_sample_arrays(10, ROCKS[10]),
 }
@@ -73,13 +78,15 @@ def random_model(
 ) -> POMDP:
     """Return a random model with this number of successors per state and action; ``None`` for all states."""
     rng = np.random.default_rng(seed)
-    count = size if successors is None else successors
-    row = np.repeat(np.arange(size), count)
     T = []
     for _ in range(n_actions):
-        column = np.tile(np.arange(size), size) if successors is None else rng.integers(0, size, len(row))
-        weight = rng.random(len(row)) + 0.01
-        matrix = sparse.csr_array((weight, (row, column)), shape=(size, size))
+        if successors is None:
+            dense = rng.random((size, size)) + 0.01
+            T.append(sparse.csr_array(dense / dense.sum(axis=1, keepdims=True)))
+            continue
+        row = np.repeat(np.arange(size), successors)
+        column = rng.integers(0, size, len(row))
+        matrix = sparse.csr_array((rng.random(len(row)) + 0.01, (row, column)), shape=(size, size))
         matrix.sum_duplicates()
         T.append(sparse.csr_array(sparse.diags_array(1 / matrix.sum(axis=1)) @ matrix))
     few = min(n_observations, 5)

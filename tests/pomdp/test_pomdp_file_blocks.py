@@ -168,3 +168,16 @@ def test_a_name_at_the_begin_of_a_line_is_no_statement(monkeypatch: pytest.Monke
     problem = read_pomdp(text)
     assert problem.successors("a", 1) == {"a": 1}
     assert [problem.step_reward("T", 0, "b", o) for o in range(9)] == list(map(int, matrix.split()))
+
+
+@pytest.mark.parametrize("wrong", ["T: go : a : b abc", "O: go : a : x 0.25", "T: go : c : b 1"])
+def test_an_error_is_found_without_reading_the_whole_file_again(
+    small: Any, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    rows = "T: go : a : b 0.25\nT: go : b : a 0.25\n" * 12
+    text = f"{PREAMBLE.replace('start: a', '')}{REST}{rows}{wrong}\n{REST[:15]}R: * : * : * : * 1\n"
+    small.off()
+    expected = message(text)
+    small.on()
+    monkeypatch.setattr(blocks, "Reader", None)  # that of the whole grammar
+    assert message(text) == expected

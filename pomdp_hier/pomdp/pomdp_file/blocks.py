@@ -1,7 +1,7 @@
 """Fast reader of large ``.pomdp`` files: blocks of statements of the regular forms, many at once.
 
-What is not regular is read by the reader of the whole grammar, statement by statement. After an error, that reader
-reads the whole file, so that the message has its place.
+What is not regular is read by the reader of the whole grammar, statement by statement. After an error, the block of
+the error is read so again, and its message has its place. If sections follow later, the whole file is.
 """
 
 import re
@@ -24,6 +24,10 @@ _SPACE = re.compile(r"\s")
 _OF_NUMBERS = b"0123456789.eE+-"
 
 
+# The words of sections other than T, O and R, which count wherever they are.
+_SECTIONS = ("discount", "values", "states", "actions", "observations", "start")
+
+
 class _IrregularError(Exception):
     """The file, or a run of statements, has not the regular form."""
 
@@ -33,7 +37,7 @@ def read_content(source: Source, *, tolerance: float, normalize: bool, exact: bo
     if not exact and len(source.text) > _SIZE:
         try:
             return _BlockReader(source, tolerance=tolerance, normalize=normalize, exact=False).read()
-        except (_IrregularError, PomdpFileError, TooLargeError):
+        except (_IrregularError, TooLargeError):
             pass  # the reader below finds the place of an error
     return Reader(source, tolerance=tolerance, normalize=normalize, exact=exact).read()
 
@@ -45,15 +49,45 @@ class _BlockReader(Reader):
         first = _FIRST.search(self.source.text)
         if first is None:
             raise _IrregularError
-        statements = self.source.statements(0, first.start())
+        self._begin = first.start()
+        # Of each block, its begin, its end, and the positions of the rows of T and of O that it assigns.
+        self._assigned: dict[str, list[tuple[int, int, Ints]]] = {"T:": [], "O:": []}
+        try:
+            self._restart()
+            for begin, end in self._blocks(self._begin):
+                self._block = (begin, end)
+                if end - begin > 2 * _SIZE:
+                    self._read_large(begin, end)
+                else:
+                    self._read_block(begin, end)
+        except PomdpFileError:
+            if any(self.source.text.find(word, self._begin) >= 0 for word in _SECTIONS):
+                raise _IrregularError from None
+            raise
+        return self._content()
+
+    def _restart(self) -> None:
+        """Read what comes before T, O and R; their tables are empty."""
+        self._block = (0, self._begin)
+        statements = self.source.statements(*self._block)
         self._read_spaces(statements)
         self._read_exactly([s for s in statements if len(s.word) == 1])
-        for begin, end in self._blocks(first.start()):
-            if end - begin > 2 * _SIZE:
-                self._read_large(begin, end)
-            else:
-                self._read_block(begin, end)
-        return self._content()
+
+    def _note(self, head: str, actions: Ints, rows: Ints) -> None:
+        """Note which rows the block assigns, `ALL` for all actions or rows."""
+        n_rows = self._table(head).shape[0]
+        self._assigned[head].append((*self._block, np.unique((actions + 1) * (n_rows + 1) + rows + 1)))
+
+    def _row_error(self, word: str, action: int, row: int, row_sum: float) -> Exception:
+        """Return the error of a wrong row; the last block that assigns it is read again, statement by statement."""
+        n_rows = self._table(f"{word}:").shape[0]
+        keys = [(a + 1) * (n_rows + 1) + r + 1 for a in (action, ALL) for r in (row, ALL)]
+        for begin, end, assigned in reversed(self._assigned[f"{word}:"]):
+            if np.isin(keys, assigned).any():
+                self._restart()
+                self._read_tables([s for s in self.source.statements(begin, end) if len(s.word) == 1])
+                break
+        return super()._row_error(word, action, row, row_sum)
 
     def _blocks(self, begin: int) -> Iterator[tuple[int, int]]:
         """Yield the begin and the end of each block; a block ends before a statement that begins a line."""
@@ -74,8 +108,11 @@ class _BlockReader(Reader):
         if any(len(s.word) > 1 for s in statements):
             raise _IrregularError
         self._read_tables(statements)
-        for log in (log for written in self._written.values() for log in written):
-            del log[:]  # nobody asks for the place of a wrong row
+        for word, written in self._written.items():
+            if len(written[0]):
+                self._note(f"{word}:", np.array(written[1]), np.array(written[2]))
+            for log in written:
+                del log[:]
 
     def _read_large(self, begin: int, end: int) -> None:
         """Read a statement that is larger than a block: a matrix or a row, whose numbers are read in pieces."""
@@ -105,8 +142,18 @@ class _BlockReader(Reader):
     def _read_block(self, begin: int, end: int) -> None:
         """Read a block run by run; a run has statements of one word and one length.
 
-        The words T, O and R are read one after another, as the order counts within each alone.
+        The words T, O and R are read one after another, as the order counts within each alone. After an error, the
+        block is read again in its own order.
         """
+        try:
+            self._read_runs(begin, end)
+        except PomdpFileError:  # perhaps not the first one of the block
+            self._restart()
+            self._read_exactly(self.source.statements(begin, end))
+            raise _IrregularError from None
+
+    def _read_runs(self, begin: int, end: int) -> None:
+        """Read the runs of T, then those of O, then those of R."""
         words = np.array(self.source.text[begin:end].split(), dtype=object)
         heads = np.array([i for i, word in enumerate(words.tolist()) if word in _HEADS], dtype=np.int64)
         names = any(word.endswith(":") for word in words[heads[1:] - 1].tolist())  # after a colon, a head is a name
@@ -164,6 +211,7 @@ class _BlockReader(Reader):
         if min(actions.min(), rows.min(), columns.min()) == ALL:
             raise _IrregularError
         self._table(words[0]).add_many(actions, rows, columns, self._probabilities_of(words[6::_ENTRY]))
+        self._note(words[0], actions, rows)
 
     def _assign(self, heads: list[str], width: int, values: Floats) -> None:
         """Assign rows ``T: action : state`` (a width of four words) or matrices ``T: action`` (of two)."""
@@ -176,10 +224,12 @@ class _BlockReader(Reader):
             if min(actions.min(), rows.min()) == ALL:
                 raise _IrregularError
             table.set_rows(actions, rows, values.reshape(-1, n_columns))
+            self._note(heads[0], actions, rows)
             return
         for action, matrix in zip(actions.tolist(), values.reshape(len(actions), -1), strict=True):
             filled = np.flatnonzero(matrix)
             table.set_matrix(action, filled // n_columns, filled % n_columns, matrix[filled])
+        self._note(heads[0], actions, np.full_like(actions, ALL))
 
     def _table(self, head: str) -> ProbabilityTable:
         if head == "O:" and not self.observed:
