@@ -1,6 +1,7 @@
 """Weighted means, and confidence intervals: Student's t, for rare values, of shares, and by bootstrap."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import brentq
@@ -51,6 +52,30 @@ def standard_error(values: Floats, weights: Floats | None = None) -> float:
     shares = relative_weights(weights) / len(weights)
     squares = math.fsum((shares * (values - weighted_mean(values, weights))) ** 2)
     return math.sqrt(effective / (effective - 1) * squares)
+
+
+def welch_interval(mean: float, samples: Sequence[Floats], confidence: float) -> tuple[float, float]:
+    """Return Welch's t interval of a mean with the errors of several independent samples; NaN for a sample of one.
+
+    Args:
+        mean: The sum or difference of the samples' means.
+        samples: The samples.
+        confidence: The confidence level, in (0, 1).
+
+    Example:
+        >>> [round(end, 4) for end in welch_interval(1.0, [np.array([0.0, 1.0, 2.0])], 0.95)]
+        [-1.4841, 3.4841]
+
+    References:
+        Welch (1947), The generalization of Student's problem when several different population variances are involved.
+    """
+    squares = np.array([standard_error(sample) for sample in samples]) ** 2
+    total = float(squares.sum())
+    if not total > 0:
+        return (mean, mean) if total == 0 else (math.nan, math.nan)
+    free = total**2 / float((squares**2 / (np.array([len(sample) for sample in samples]) - 1)).sum())
+    half = float(stdtrit(free, (1 + float(confidence)) / 2)) * math.sqrt(total)
+    return mean - half, mean + half
 
 
 def _quantile(n: float, confidence: float) -> float:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arguments import Bools, Floats, Ints
+from pomdp_hier._intervals import welch_interval
 from pomdp_hier.features.items import ItemFeatures
 from pomdp_hier.features.validation import Features
 from pomdp_hier.filing.misfiled import misfiled_items
@@ -291,12 +292,16 @@ class Choice:
                 self.apart.append(replace(one, reason=reason))
 
     def _belongs(self, proposal: Proposal, level: float) -> bool:
-        """Return whether the items of a moved or merged cluster are more similar to those at its target."""
+        """Return whether the items of a moved or merged cluster are more similar to those at its target.
+
+        Its items, those at the source and those at the target are three samples. A few items may have something in
+        common with the cluster as an accident.
+        """
         kind, (node, *_), source, target = proposal
         if kind not in ("move", "merge"):
             return True
-        more = self._editor.scored.closer(node, source, target)
-        return not len(more) or measured(more, level).confirmed
+        more, *others = self._editor.scored.closer(node, source, target)
+        return not len(more) or welch_interval(float(more.mean()), (more, *others), level)[0] > 0
 
     # ---- the end
 

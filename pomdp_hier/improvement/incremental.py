@@ -135,17 +135,20 @@ class ScoredDraft:
         similar = self._similarities.columns(items, [(node, part), (node, rest)], inside)
         return items[similar[0] > similar[1]] if len(items) else items
 
-    def closer(self, node: int, source: int, target: int) -> Floats:
-        """Return how much closer each item of a cluster is to those at the target than at the source ``[m]``.
+    def closer(self, node: int, source: int, target: int) -> tuple[Floats, Floats, Floats]:
+        """Return how much closer the items of a cluster are to those at the target than at the source.
 
-        The unit is that of the similarity. Both are without the items of the cluster, which otherwise count most where
-        the list is shortest. If one of the two is inside of the other, the larger one is also without the items of the
-        smaller one. The result is empty if nothing else is at one of the two.
+        Both are without the items of the cluster, which otherwise count most where the list is shortest. If one of the
+        two is inside of the other, the larger one is also without the items of the smaller one.
 
         Args:
             node: The cluster.
             source: Its parent.
             target: The cluster that it would be moved to or merged into.
+
+        Returns:
+            The difference per item of the cluster ``[m]``, and the similarity of each item at the source and at the
+            target to the cluster. All are empty if nothing else is at one of the two.
         """
         items, *both = (
             self.seen[one].members if one in self.seen else np.empty(0, dtype=np.int64)
@@ -157,11 +160,13 @@ class ScoredDraft:
         else:
             here = np.setdiff1d(here, there)
         if not len(here) or not len(there):
-            return np.empty(0)
-        inside = np.zeros((2, len(items)), dtype=bool)
-        at_source, at_target = self._similarities.columns(items, [(source, here), (target, there)], inside)
-        more: Floats = at_target - at_source
-        return more
+            return np.empty(0), np.empty(0), np.empty(0)
+
+        def similar(rows: Ints, *clusters: tuple[int, Ints]) -> Floats:
+            return self._similarities.columns(rows, clusters, np.zeros((len(clusters), len(rows)), dtype=bool))
+
+        at_source, at_target = similar(items, (source, here), (target, there))
+        return at_target - at_source, similar(here, (node, items))[0], similar(there, (node, items))[0]
 
     def as_list(self, node: int) -> Floats:
         """Return ``W`` of a node that is collapsed to a list of its items ``[m]``."""

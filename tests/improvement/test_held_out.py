@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 from pomdp_hier import Hierarchy, evaluate, expected_search_length, improve
-from pomdp_hier._intervals import mean_interval
+from pomdp_hier._intervals import mean_interval, welch_interval
 from pomdp_hier.hqs.inputs import Settings, prepare
 from pomdp_hier.improvement import apply_edits, choice
 from pomdp_hier.improvement.choice import Choice, Problem, held_out_rises, part_of
@@ -171,3 +171,13 @@ def test_every_item_is_in_one_fold_and_neighbours_in_different_ones():
     assert all(len(set(block)) == len(block) for block in np.array_split(fold[np.argsort(starts)][:20], 5))
     assert (fold_of(starts, 4, 1) == fold).all()
     assert (fold_of(starts, 4, 2) != fold).any()
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
+def test_the_interval_of_a_difference_is_welchs(confidence):
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(size=12), 3 * rng.normal(size=4)
+    expected = scipy.stats.ttest_ind(one, other, equal_var=False).confidence_interval(confidence)
+    assert welch_interval(one.mean() - other.mean(), (one, other), confidence) == pytest.approx(expected, rel=1e-12)
+    assert np.isnan(welch_interval(0.0, (one, other[:1]), confidence)).all()  # one value has no known spread
+    assert welch_interval(0.5, (np.ones(3), np.ones(2)), confidence) == (0.5, 0.5)

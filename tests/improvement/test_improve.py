@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from pomdp_hier import Hierarchy, evaluate, expected_search_length, hqs_score, improve
+from pomdp_hier._intervals import mean_interval, welch_interval
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.editing import Draft
+from pomdp_hier.hqs.inputs import Settings, prepare
 from pomdp_hier.improvement import apply_edits
 from pomdp_hier.improvement.choice import Choice
+from pomdp_hier.improvement.incremental import ScoredDraft
 from pomdp_hier.improvement.result import KINDS, Edit, changes_of
 from tests.planted import catalogue, clean_case, misplaced, swapped
 
@@ -45,14 +48,32 @@ def test_misplaced_items_go_home_by_their_odds():
     assert "2 items moved; expected share of moves to a wrong place" in better.summary()
 
 
-@pytest.mark.parametrize(("seed", "kind"), [(35, "move"), pytest.param(32, "merge", marks=pytest.mark.slow)])
-def test_a_cluster_that_is_not_more_similar_to_its_target_stays_though_held_out_items_gain(seed, kind):
+def shelves(seed, least, few):
+    """Eight shelves of two or three subjects each; the last ones with few items."""
     rng = np.random.default_rng(seed)
-    sizes, group = rng.integers(2, 25, 8), np.array([0, 0, 0, 1, 1, 1, 2, 2])
+    sizes, group = rng.integers(least, 25, 8), np.array([0, 0, 0, 1, 1, 1, 2, 2])
+    sizes[8 - len(few) :] = few
     shelf, n_items = np.repeat(np.arange(8), sizes), int(sizes.sum())
     topics, subjects = rng.random((8, 12)) ** 4, rng.random((3, 12)) ** 4
     X = np.abs(topics[shelf] + 0.7 * subjects[group[shelf]] + 0.25 * rng.standard_normal((n_items, 12)))
-    tree = Hierarchy(np.r_[n_items + shelf, n_items + 8 + group, [n_items + 11] * 3, -1], n_items)
+    return X, Hierarchy(np.r_[n_items + shelf, n_items + 8 + group, [n_items + 11] * 3, -1], n_items)
+
+
+def test_a_few_items_at_the_target_do_not_make_a_cluster_belong_there():
+    X, tree = shelves(38, 1, (1, 2))
+    found = improve(X, tree, delta=0.05, folds=0, kinds=("move", "merge"))
+    (apart,) = found.apart
+    assert (apart.kind, apart.nodes, apart.target, apart.reason) == ("merge", (71,), 73, "place")
+    scored = ScoredDraft(prepare(X, tree, Settings(delta=0.05)))
+    more, at_source, at_target = scored.closer(71, 74, 73)
+    assert (len(more), len(at_source), len(at_target)) == (26, 34, 3)
+    assert mean_interval(more, 0.9)[0] > 0  # by its items alone
+    assert welch_interval(more.mean(), (more, at_source, at_target), 0.9)[0] < 0
+
+
+@pytest.mark.parametrize(("seed", "kind"), [(35, "move"), pytest.param(32, "merge", marks=pytest.mark.slow)])
+def test_a_cluster_that_is_not_more_similar_to_its_target_stays_though_held_out_items_gain(seed, kind):
+    X, tree = shelves(seed, 2, ())
     found = improve(X, tree, delta=0.05, folds=0, kinds=("move", "merge"))
     (apart,) = (edit for edit in found.apart if edit.reason == "place")
     assert (apart.kind, apart.held_out.confirmed, apart.sound) == (kind, True, False)

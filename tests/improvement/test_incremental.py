@@ -289,5 +289,7 @@ def test_a_cluster_is_compared_with_what_else_is_at_its_source_and_target(edit, 
         return (unit[members] @ unit[item]).mean()
 
     moved = scored.seen[edit[0]].members if here else []
-    expected = [similarity(item, there) - similarity(item, here) for item in moved]
-    assert scored.closer(*edit) == pytest.approx(np.array(expected), abs=1e-12)
+    more = [similarity(item, there) - similarity(item, here) for item in moved]
+    at_source, at_target = ([similarity(item, moved) for item in some if len(moved)] for some in (here, there))
+    for found, expected in zip(scored.closer(*edit), (more, at_source, at_target), strict=True):
+        assert found == pytest.approx(np.array(expected), abs=1e-12)
