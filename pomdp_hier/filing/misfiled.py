@@ -17,7 +17,9 @@ from pomdp_hier.filing.model import (
     fit_model,
     item_weights,
     log_sizes,
+    mostly_misfiled,
     path_values,
+    transformed,
 )
 from pomdp_hier.filing.posterior import Posterior, averaged, is_small, posterior_noise
 from pomdp_hier.filing.result import MisfiledItems
@@ -26,6 +28,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 _TIE = 0.5  # of the best target's probability, from which a second one is named
 _TWINS = 0.5  # share of a home's items that fit the other one as well, in both directions
 _FEWEST = 3  # items of such a home
+_RARE = 1e-4  # probability below which the other items at a home are taken as they are
 _RATIO = 50.0  # of the largest column to the median one, from which scales are called very different
 
 
@@ -44,6 +47,9 @@ def find_misfiled(X: Any, hierarchy: Hierarchy, *, progress: bool = False) -> Mi
       ``w_x`` has the factor ``(terms of x / median) ** (1/4)``: a text of one word is weak evidence.
     - ``P(l | x) = (1 - h) softmax(z + c log(1 + n_l)) + h softmax(z / 2 + c log(1 + n_l))``, n_l the number of other
       items at l: the prior probability of a home grows with its size.
+    - With probability q, most of the n other items at the home f of x are misfiled. Nothing is known of f then, and
+      ``leaf(x, f) = g(cos(u_x, m_p))``, p the parent of f. ``P(l | x)`` is the mixture of both cases. Each other item
+      is misfiled with probability ``eps N / (L (n + 1))``, at most 1/2. One half counts as most with probability 1/2.
     - An item is filed at its true home with probability ``1 - eps``. Else it is filed at f with probability
       ``nu(f | l) = (1 - r) / L + r [f is a sibling of l] / (number of siblings)``.
 
@@ -53,8 +59,8 @@ def find_misfiled(X: Any, hierarchy: Hierarchy, *, progress: bool = False) -> Mi
     weighted sample of the rest. The transform g with the higher likelihood at c = 0 is taken. h is 0 unless it gains
     0.012 nats per item and two standard errors. r is 0 unless 0.5 gains 0.01 nats per item and three standard errors.
     eps is then the mean of its posterior over all items. With up to 30,000 pairs of item and home, and h = r = 0, the
-    probabilities are averages over the posterior of b and eps. If the fit assigns a quarter of the items to noise, the
-    features do not follow the tree, and eps is set to 0.05. Bayes' rule gives
+    probabilities are averages over the posterior of b and eps. There, and where r is not 0, q is 0. If the fit assigns
+    a quarter of the items to noise, the features do not follow the tree, and eps is set to 0.05. Bayes' rule gives
 
     ``P(misfiled | x, f) = bad / (bad + good)``, ``bad = eps sum_{l != f} P(l | x) nu(f | l)``,
     ``good = P(f | x) (1 - eps + eps nu(f | f))``.
@@ -169,6 +175,7 @@ class _Judged:
     log_own: Floats = field(init=False)  # log P(f | x)
     log_elsewhere: Floats = field(init=False)  # log sum_{l != f} P(l | x) nu(f | l)
     log_ranked: Floats = field(init=False)  # the same with the noise of the order
+    unknown: Floats = field(init=False)  # probability that most of the others at home are misfiled
     best: Ints = field(init=False)  # places in `homes` [2, N]
     log_best: Floats = field(init=False)  # log of their terms of that sum [2, N]
     rank: Floats = field(init=False)  # share of the other homes below the own
@@ -178,6 +185,7 @@ class _Judged:
     def __post_init__(self) -> None:
         n_items = len(self.centroids.home)
         self.weights = item_weights(self.centroids)
+        self.unknown = mostly_misfiled(self.centroids, self.model.noise_of_others)
         self.done = np.zeros(n_items, dtype=bool)
         self.log_own, self.log_elsewhere, self.log_ranked = np.zeros((3, n_items))
         self.best, self.log_best = np.full((2, n_items), -1), np.full((2, n_items), -np.inf)
@@ -188,11 +196,21 @@ class _Judged:
         """Judge a block of items."""
         model, home = self.model, self.centroids.home[items]
         rows = np.arange(len(items))
-        values = path_values(self.centroids, self.centroids.cosines(items), model.transform, model.tau)
-        chances = fits = model.probabilities(*values, self.weights[items])
+        cosines = self.centroids.cosines(items)
+        leaf, path = path_values(self.centroids, cosines, model.transform, model.tau)
+        chances = fits = model.probabilities(leaf, path, self.weights[items])
+        prior = np.ones((len(items), 1))
         if model.size_weight:
             prior = np.exp(model.size_weight * log_sizes(self.centroids, items))
-            chances = model.probabilities(*values, self.weights[items], prior)
+            chances = model.probabilities(leaf, path, self.weights[items], prior)
+        some = np.flatnonzero(self.unknown[items] > _RARE)
+        if len(some):  # where most of the others at home may be misfiled, what is known of it is its parent
+            above = cosines[some, self.centroids.parent[self.centroids.homes[home[some]]]]
+            leaf = leaf[some]
+            leaf[np.arange(len(some)), home[some]] = transformed(above, model.transform, model.tau)
+            without = model.probabilities(leaf, path[some], self.weights[items[some]], prior[some])
+            share, chances = self.unknown[items[some], None], chances.copy()
+            chances[some] = (1.0 - share) * chances[some] + share * without
         own = fits[rows, home]
         below, up_to = (np.count_nonzero(less(fits, own[:, None]), axis=1) for less in (np.less, np.less_equal))
         self.rank[items] = (below + 0.5 * (up_to - 1 - below)) / (fits.shape[1] - 1)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, logit
+from scipy.special import bdtrc, expit, logit
 
 from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier.filing.centroids import Centroids
@@ -50,6 +50,8 @@ class FilingModel:
         noise: Probability that an item is filed by noise.
         contradicted: Whether the features contradict too many places, so that the noise was set to its prior mean.
         near_order: Share of the noise that stays among siblings in the order of the items with P below 1/2.
+        noise_of_others: The noise of the fit, with which the other items at a home may be misfiled; 0 with noise among
+            siblings.
     """
 
     transform: str
@@ -62,6 +64,7 @@ class FilingModel:
     noise: float
     contradicted: bool = False
     near_order: float = 0.0
+    noise_of_others: float = 0.0
 
     def probabilities(self, leaf: Floats, path: Floats, weights: Floats, prior: Floats | float = 1.0) -> Floats:
         """Return ``P(l | x)`` ``[m, L]``; none is below 1e-300, so that all have logarithms.
@@ -164,13 +167,31 @@ def log_sizes(centroids: Centroids, items: Ints) -> Floats:
     return logs
 
 
-def path_values(centroids: Centroids, cosines: Floats, transform: str, tau: float) -> tuple[Floats, Floats]:
-    """Return the transformed values at each home and the means over its ancestors ``[m, L]``; see `along_paths`."""
+def mostly_misfiled(centroids: Centroids, noise: float) -> Floats:
+    """Return the probability that most of the other items at each item's home are misfiled ``[N]``.
+
+    Noise files as many items at each home: each item there is misfiled with probability ``noise N / (L n)``, at most
+    1/2, n their number. One half counts as most with probability 1/2.
+    """
+    sizes = np.bincount(centroids.home, minlength=len(centroids.homes))
+    others, share = sizes - 1, np.minimum(noise * sizes.mean() / sizes, 0.5)
+    most = (bdtrc(np.ceil(others / 2) - 1.0, others, share) + bdtrc(np.floor(others / 2), others, share)) / 2
+    probabilities: Floats = np.where(others > 0, most, 0.0)[centroids.home]
+    return probabilities
+
+
+def transformed(cosines: Floats, transform: str, tau: float) -> Floats:
+    """Return g of the cosines; see `FilingModel.transform`."""
     if transform == "cosine":
-        return centroids.along_paths(cosines.copy())
+        return cosines.copy()
     values: Floats = np.maximum(1.0 - cosines, tau)
     np.log(values, out=values)
-    return centroids.along_paths(np.negative(values, out=values))
+    return np.negative(values, out=values)
+
+
+def path_values(centroids: Centroids, cosines: Floats, transform: str, tau: float) -> tuple[Floats, Floats]:
+    """Return the transformed values at each home and the means over its ancestors ``[m, L]``; see `along_paths`."""
+    return centroids.along_paths(transformed(cosines, transform, tau))
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +232,8 @@ def fit_model(centroids: Centroids, siblings: Siblings, like: FilingModel | None
         fit = fits[like.transform]
         fit.sized = like.size_weight > 0
         fitted = fit.best(like.near, softer=like.softer > 0, noise=span, start=like)
-        return FilingModel(like.transform, tau, *fitted[1], like.contradicted, like.near_order)
+        others = fitted[1][-1] if like.noise_of_others else 0.0
+        return FilingModel(like.transform, tau, *fitted[1], like.contradicted, like.near_order, others)
     plain = {name: fit.best(0.0, softer=False) for name, fit in fits.items()}
     name = max(plain, key=lambda name: plain[name][0])
     fits[name].sized = bool(plain[name][2].mean() + np.log(len(centroids.homes)) >= LEAST_GAIN)
@@ -228,7 +250,9 @@ def fit_model(centroids: Centroids, siblings: Siblings, like: FilingModel | None
         best = fits[name].best(0.0, softer=False, noise=(PRIOR_NOISE, PRIOR_NOISE))
     leaf, path, size, share, near, noise = best[1]
     near_order = NEAR if near or (not contradicted and _hints_at_near(soft[NEAR], soft[0.0])) else 0.0
-    return FilingModel(name, tau, leaf, path, size, share, near, noise, contradicted, near_order)
+    return FilingModel(
+        name, tau, leaf, path, size, share, near, noise, contradicted, near_order, 0.0 if near else noise
+    )
 
 
 def _hints_at_near(richer: _Maximum, plain: _Maximum) -> bool:

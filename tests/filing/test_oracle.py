@@ -1,6 +1,7 @@
 """The cosines and the probabilities against forty dense lines that follow the equations of `find_misfiled`."""
 
 from dataclasses import replace
+from math import comb
 
 import numpy as np
 import pytest
@@ -47,6 +48,13 @@ def leaf_values(X, tree, model, weights):
     return values
 
 
+def most_of(n, share):
+    """The probability that most of n items are misfiled; one half of them counts by one half."""
+    binomial = [comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(n + 1)]
+    most = sum(binomial[n // 2 + 1 :]) + (binomial[n // 2] / 2 if n % 2 == 0 else 0.0)
+    return most if n and most > 1e-4 else 0.0
+
+
 def oracle(X, tree, model, weights):
     """P(misfiled), the best other home and P(target) of every item, one item and cluster at a time."""
     units = np.array([unit(x) for x in X])
@@ -73,8 +81,15 @@ def oracle(X, tree, model, weights):
             above = np.mean([g(cosine(x, c)) for c in path[1:]]) if path[1:] else 0.0
             z.append(weights[x] * (model.leaf_weight * g(cosine(x, home)) + model.path_weight * above))
         n_others = np.array([np.sum(tree.parent[: tree.n_items] == home) - (tree.parent[x] == home) for home in homes])
-        z, prior = np.array(z), model.size_weight * np.log(1 + n_others)
-        chances = (1 - model.softer) * softmax(z + prior) + model.softer * softmax(z / 2 + prior)
+        f, z, prior = homes.tolist().index(tree.parent[x]), np.array(z), model.size_weight * np.log(1 + n_others)
+        unknown = z.copy()
+        above = tree.parent[tree.parent[x]] if tree.parent[x] != tree.root else tree.root
+        unknown[f] += weights[x] * model.leaf_weight * (g(cosine(x, above)) - g(cosine(x, tree.parent[x])))
+        share = most_of(n_others[f], min(0.5, model.noise_of_others * tree.n_items / len(homes) / (1 + n_others[f])))
+        chances = sum(
+            part * ((1 - model.softer) * softmax(y + prior) + model.softer * softmax(y / 2 + prior))
+            for part, y in ((1 - share, z), (share, unknown))
+        )
 
         def nu(f, home):
             near = model.near if siblings[home] else 0.0
