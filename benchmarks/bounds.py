@@ -12,7 +12,6 @@ import json
 import multiprocessing
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -43,6 +42,13 @@ PRECISION = "0.001"
 Line = tuple[float, float, float]  # seconds, lower, upper
 
 
+def peak_mb(process: int | str) -> float:
+    """Return the peak memory of a running process; `getrusage` counts that of the process that started it too."""
+    status = Path(f"/proc/{process}/status")
+    held = re.search(r"VmHWM:\s*(\d+)", status.read_text()) if status.exists() else None
+    return int(held[1]) / 1024 if held else 0.0
+
+
 @dataclass
 class Peer:
     """Another solver: its arguments, the pattern of both bounds in a line of its output, and that of its start-up."""
@@ -63,9 +69,7 @@ class Peer:
                 output, errors = process.communicate(timeout=0.05)
                 break
             except subprocess.TimeoutExpired:
-                status = Path(f"/proc/{process.pid}/status")
-                held = re.search(r"VmHWM:\s*(\d+)", status.read_text()) if status.exists() else None
-                self.peak_mb = int(held[1]) / 1024 if held else self.peak_mb
+                self.peak_mb = max(self.peak_mb, peak_mb(process.pid))
                 if time.monotonic() > until:
                     process.kill()
                     process.communicate()
@@ -144,7 +148,7 @@ def run(
         shown = [f"{found.lower:9.5g} {found.upper:9.5g} {found.n_bytes / 1e6:5.0f} MB" for found in entry]
         cells.append(f"{(shown or ['nothing'])[0]:28}")
     if start_up:
-        row["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        row["peak_mb"] = peak_mb("self")
         cells.append(f"start-up {began:.2f} s, peak {row['peak_mb']:.0f} MB")
     if case.name in PUBLISHED:
         row["published"] = PUBLISHED[case.name]
