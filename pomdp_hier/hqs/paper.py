@@ -22,13 +22,10 @@ from pomdp_hier._imports import attach
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.guidance import guidance, paper_reward
-from pomdp_hier.hqs.result import HQSResult
-from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.measures.tree_distances import hai
 
 if TYPE_CHECKING:
     from pomdp_hier.hqs.model import three_node
+    from pomdp_hier.hqs.result import HQSResult
 
 __all__ = ["PAPER_TABLE", "PAPER_TEXT", "load_amazon12", "load_dvd", "reproduce", "three_node"]
 
@@ -315,6 +312,8 @@ def reproduce(preset: Literal["table", "text"] = "table") -> Reproduction:
     """
     if preset not in _PRESETS:
         raise ParameterError(f"preset: got {brief(preset)}; expected 'table' or 'text'.")
+    from pomdp_hier.measures.tree_distances import hai
+
     settings = _PRESETS[preset]
     shop = load_amazon12()
     results = _results(shop, settings)
@@ -339,21 +338,23 @@ def reproduce(preset: Literal["table", "text"] = "table") -> Reproduction:
     )
 
 
-def _results(shop: Amazon12, settings: Mapping[str, Any]) -> dict[str, HQSResult]:
+def _results(shop: Amazon12, settings: Mapping[str, Any]) -> dict[str, "HQSResult"]:
+    from pomdp_hier.hqs.score import evaluate  # which the data do without
+
     return {
         name: evaluate(shop.similarity, hierarchy, similarity="precomputed", **settings)
         for name, hierarchy in shop.hierarchies.items()
     }
 
 
-def _scores(results: Mapping[str, HQSResult], settings: Mapping[str, Any], of_table: bool) -> Iterable[Figure]:
+def _scores(results: Mapping[str, "HQSResult"], settings: Mapping[str, Any], of_table: bool) -> Iterable[Figure]:
     expected = _SCORES[settings["delta"], settings["tie"]].split()
     for (name, result), figure in zip(results.items(), expected, strict=True):
         note = f"printed HQS {_CUT}" if of_table and name == "B" else ""
         yield Figure(f"HQS of Hier-{name}", _PRINTED_SCORES[name] if of_table else None, figure, result.score, note)
 
 
-def _items(name: str, result: HQSResult, of_table: bool) -> Iterable[Figure]:
+def _items(name: str, result: "HQSResult", of_table: bool) -> Iterable[Figure]:
     for item, (printed, value) in enumerate(zip(_PRINTED_ITEMS[name].split(), result.values, strict=True)):
         expected, note = _OTHERWISE.get((name, item), (".000" if printed == ".0" else printed, ""))
         place = f"Hier-{name}, item {item}"
@@ -363,7 +364,7 @@ def _items(name: str, result: HQSResult, of_table: bool) -> Iterable[Figure]:
             yield Figure(place, None, None, float(value))
 
 
-def _walkthrough(shop: Amazon12, results: Mapping[str, HQSResult]) -> dict[str, tuple[Figure, ...]]:
+def _walkthrough(shop: Amazon12, results: Mapping[str, "HQSResult"]) -> dict[str, tuple[Figure, ...]]:
     """Return the figures of the paper's text, computed from the cosines unless they are values."""
     return {
         f"Hier-A, target 0, {shop.names[0]}": tuple(_target_0(shop, results["A"])),
@@ -372,7 +373,7 @@ def _walkthrough(shop: Amazon12, results: Mapping[str, HQSResult]) -> dict[str, 
     }
 
 
-def _target_0(shop: Amazon12, result: HQSResult) -> Iterable[Figure]:
+def _target_0(shop: Amazon12, result: "HQSResult") -> Iterable[Figure]:
     root, inner = _Step(shop, "A", 0, 9), _Step(shop, "A", 0, 4)
     belief = root.eta(7) * _Step(shop, "A", 0, 7).eta(4)
     yield Figure("sim(x0, c7)", ".061", ".0610", root.similarity(7))
@@ -392,7 +393,7 @@ def _target_0(shop: Amazon12, result: HQSResult) -> Iterable[Figure]:
     yield Figure("V", ".6203", ".6204", float(result.values[0]), _CUT)
 
 
-def _target_7(shop: Amazon12, result: HQSResult) -> Iterable[Figure]:
+def _target_7(shop: Amazon12, result: "HQSResult") -> Iterable[Figure]:
     root = _Step(shop, "A", 7, 9)
     yield Figure("sim(x7, c7)", ".0367", ".0367", root.similarity(7))
     yield Figure("sim(x7, c8)", ".0297", ".0297", root.similarity(8))
@@ -400,7 +401,7 @@ def _target_7(shop: Amazon12, result: HQSResult) -> Iterable[Figure]:
     yield Figure("V", "-.679", "-.6791", float(result.values[7]))
 
 
-def _others(shop: Amazon12, results: Mapping[str, HQSResult]) -> Iterable[Figure]:
+def _others(shop: Amazon12, results: Mapping[str, "HQSResult"]) -> Iterable[Figure]:
     values = {name: result.values for name, result in results.items()}
     first, fifth = _Step(shop, "E", 1, 8), _Step(shop, "E", 5, 8)
     yield Figure("B: negative items", "6", "6", _count(values["B"] < 0))
@@ -438,11 +439,15 @@ class _Step:
 
     def eta(self, k: int) -> float:
         """Return the probability of moving to a child."""
+        from pomdp_hier.hqs.guidance import guidance
+
         similarities = [self.similarity(child) for child in self._children]
         return float(guidance(similarities, PAPER_TABLE["delta"])[self._children.index(k)])
 
     def reward(self, k: int) -> float:
         """Return the reward of finding the item in a node."""
+        from pomdp_hier.hqs.guidance import paper_reward
+
         return float(paper_reward(self._tree.sizes[self._tree.n_items + k], self._tree.n_items))
 
     def search_value(self, belief: float) -> float:
@@ -455,7 +460,7 @@ class _Step:
         return sum(eta * (eta * belief * (self.reward(k) + 1) - 1) for k, eta in etas.items())
 
 
-def _named(result: HQSResult, item: int) -> str:
+def _named(result: "HQSResult", item: int) -> str:
     """Return the paper's name of the stop node of an item."""
     return f"c{result.stop_nodes[item] - len(result.values)}"
 
