@@ -140,6 +140,15 @@ def test_solving_imports_no_statistics_until_pomdp_py_is_asked_for_them():
     assert "scipy" in loaded_by(code)
 
 
+def test_the_papers_trees_are_read_without_the_score():
+    code = (
+        "from pomdp_hier.hqs.paper import load_amazon12\n"
+        "load_amazon12()\n"
+        "assert 'pomdp_hier.hqs.score' not in sys.modules and 'scipy.optimize' not in sys.modules"
+    )
+    assert "numpy" in loaded_by(code)
+
+
 def test_threads_that_import_a_postponed_module_get_it(tmp_path, monkeypatch):
     package = tmp_path / "a_package_with_a_late_module"
     package.mkdir()

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from pomdp_hier.cli import main
-from pomdp_hier.hqs import paper as module
+from pomdp_hier.hqs import score as module
 
 
 def test_it_prints_the_case_study(capsys):

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.hqs import paper as module
+from pomdp_hier.hqs import score as module
 from pomdp_hier.hqs.paper import MISPRINT, ROUNDED_TWICE, Figure, reproduce
 
 
