@@ -127,15 +127,15 @@ def test_sparse_similarities_may_be_precomputed():
 
 @pytest.mark.parametrize("kind", [Cosine(), InverseSquaredEuclidean(), NegativeEuclidean()], ids=str)
 def test_features_stored_by_columns_give_the_same_bits(kind):
-    X = np.random.default_rng(0).standard_normal((2_000, 9))
-    lists = [[2 * k, 2 * k + 1] for k in range(1_000)]
-    tree = Hierarchy.from_children([*lists, list(range(2_000, 3_000))], 2_000)
+    X = np.random.default_rng(0).standard_normal((600, 9))
+    lists = [[2 * k, 2 * k + 1] for k in range(300)]
+    tree = Hierarchy.from_children([*lists, list(range(600, 900))], 600)
     for compiled in (False, True):
         by_rows = affinity(X, tree, kind, compiled=compiled)
         by_columns = affinity(np.asfortranarray(X), tree, kind, compiled=compiled)
         np.testing.assert_array_equal(by_columns.sums, by_rows.sums)
         np.testing.assert_array_equal(by_columns.centre, by_rows.centre)
         np.testing.assert_array_equal(by_columns.squares, by_rows.squares)
-        items, parents = np.arange(2_000), np.full(2_000, tree.root)
+        items, parents = np.arange(600), np.full(600, tree.root)
         found, expected = (close.batch(items).expand(items, parents) for close in (by_columns, by_rows))
         np.testing.assert_array_equal(found, expected)

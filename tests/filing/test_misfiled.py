@@ -284,6 +284,7 @@ def test_small_catalogues_are_named():
     assert not said(find_misfiled(*catalogue(120, 0.0, seed=3)[:2]), "Fewer than 100")
 
 
+@pytest.mark.slow
 def test_misfiled_among_siblings_are_found_where_there_are_many():
     X, whole, *_ = catalogue(1000, 0.0, seed=4, noise=0.8)
     rng = np.random.default_rng(0)

@@ -8,11 +8,12 @@ from pomdp_hier.hqs import search_problem
 from pomdp_hier.hqs.paper import load_amazon12
 from pomdp_hier.hqs.policies import OptimalSearch
 from pomdp_hier.planning import solve, verify
+from tests.extras import few
 
 SHOP = load_amazon12()
 
 
-@pytest.mark.parametrize("name", "ABCDE")
+@pytest.mark.parametrize("name", few(2, "EABCD"))
 @pytest.mark.parametrize("with_horizon", [True, False])
 def test_certified_bounds_hold_what_the_closed_form_says(name, with_horizon):
     tree = SHOP.hierarchies[name]

@@ -212,6 +212,7 @@ def test_a_policy_that_draws_is_weighed():
         assert result.values[item] == pytest.approx((result.rewards[item] + 1) * result.path_probabilities[item] - 1)
 
 
+@pytest.mark.slow
 def test_pouct_earns_what_the_model_it_plans_with_lets_it_see():
     from pomdp_hier.hqs.policies import PlansInEnvironment
 

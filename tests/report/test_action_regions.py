@@ -183,9 +183,8 @@ def random_problem():
     return POMDP.from_arrays(T=T, Z=Z, R=rng.normal(size=(3, 5)), discount=0.8)
 
 
-@pytest.mark.parametrize(
-    ("build", "start"), [(random_problem, 1), pytest.param(lambda: rock_sample(2, 1), 0, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("build", "start"), [(random_problem, 1), (lambda: rock_sample(2, 1), 0)])
+@pytest.mark.slow
 def test_exact_borders_are_those_that_bisection_finds(build, start):
     problem = build()
     corners = [{s: 1} for s in problem.states[start : start + 3]]

@@ -56,7 +56,7 @@ def truth_of(name):
 
 
 SOME = few(
-    6,
+    5,
     [
         "tiger",
         "maze, 3 actions",
