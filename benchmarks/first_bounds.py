@@ -34,7 +34,7 @@ LARGE = {
     "dense 500, 50 actions, 500 observations": lambda: random_model(500, 50, 500, None),
     "dense 1,000, 4 actions, 10 observations": lambda: random_model(1_000, 4, 10, None),
     "dense 2,000, 4 actions, 2 observations": lambda: random_model(2_000, 4, 2, None),
-    "dense 5,000, 2 actions, 50 observations": lambda: random_model(5_000, 2, 50, None),
+    "dense 5,000, 2 actions, 2 observations": lambda: random_model(5_000, 2, 2, None),
     "dense 10,000, 2 actions, 2 observations": lambda: random_model(10_000, 2, 2, None),
     "RockSample[7,8]": lambda: rock_sample_arrays(7, ROCKS[7]),
     "RockSample[10,10]": lambda: rock_sample_arrays(10, ROCKS[10]),

@@ -268,17 +268,17 @@ def _useful(vectors: Floats, tolerance: float, points: Floats) -> tuple[Ints, Fl
         left[asked[margins <= tolerance]] = False
         waiting = np.flatnonzero(left)
         hopeful = beliefs[margins > tolerance]
-        scores, ahead = vectors[waiting] @ hopeful.T, (vectors[kept] @ hopeful.T).max(axis=0)
+        scores, ahead = hopeful @ vectors[waiting].T, (vectors[kept] @ hopeful.T).max(axis=0)
         for n, belief in enumerate(hopeful):
-            top = scores[:, n].max(initial=-np.inf)
+            top = scores[n].max(initial=-np.inf)
             if n and top - ahead[n] <= tolerance * scale:
                 continue  # a vector added in the meantime is best here
-            tied = np.flatnonzero(scores[:, n] >= top - 1e-14 * scale).tolist()
+            tied = np.flatnonzero(scores[n] >= top - 1e-14 * scale).tolist()
             # of several best at this belief, the lexicographically greatest is best nearby
             best = tied[0] if len(tied) == 1 else max(tied, key=lambda i: tuple(vectors[waiting[i]]))
             kept.append(int(waiting[best]))
             witnesses.append(belief)
-            scores[best] = -np.inf
+            scores[:, best] = -np.inf
             ahead = np.maximum(ahead, hopeful @ vectors[waiting[best]])
         left[kept] = False
         waiting = np.flatnonzero(left)
