@@ -87,9 +87,18 @@ def outcome_matrix(compiled: TabularPOMDP, action: int) -> sparse.csr_array:
         array([[0.5, 0. , 0. , 0.5],
                [0. , 0. , 0. , 1. ]])
     """
-    size = compiled.n_states
+    size, count = compiled.n_states, compiled.n_observations
     if compiled.observation is None:
         matrix = (compiled.joint or ())[action].copy()
+    elif 2 * compiled.observation[action].nnz > size * count:  # dense likelihoods: a block per observation
+        transition, likelihood = compiled.transition[action], compiled.observation[action].toarray()
+        index, indptr = transition.indices.astype(np.int64), transition.indptr.astype(np.int64)
+        blocks = [
+            sparse.csr_array((transition.data * likelihood[index, o], index, indptr), shape=(size, size))
+            for o in range(count)
+        ]
+        matrix = sparse.hstack(blocks, format="csr")
+        matrix.sort_indices()
     else:
         transition, likelihood = compiled.transition[action], compiled.observation[action]
         lengths = np.diff(likelihood.indptr)[transition.indices]  # of the observations after each entry
@@ -98,7 +107,7 @@ def outcome_matrix(compiled: TabularPOMDP, action: int) -> sparse.csr_array:
         column = likelihood.indices[entry].astype(np.int64) * size + np.repeat(transition.indices, lengths)
         value = np.repeat(transition.data, lengths) * likelihood.data[entry]
         indptr = np.append(0, ends)[transition.indptr]
-        matrix = sparse.csr_array((value, column, indptr), shape=(size, size * compiled.n_observations))
+        matrix = sparse.csr_array((value, column, indptr), shape=(size, size * count))
         matrix.sort_indices()
     matrix.eliminate_zeros()
     return matrix

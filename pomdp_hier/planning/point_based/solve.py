@@ -139,11 +139,9 @@ def solve(
             closer = initial_bounds(model, outcomes, first.stop, first.most_bytes)
             longest = math.inf if saved_before else _LONG_STEP
             initial = _begin(closer, longest, model, weights, limits, history)
-    try:
+    kernels: ModuleType = on_numpy
+    with limits.interruptible(at_once=True):
         kernels = _kernels(engine, model, limits)
-    except KeyboardInterrupt:  # numba was being loaded, or compiled
-        limits.pressed.append(signal.SIGINT)
-        kernels = on_numpy
     with (
         limits.interruptible(),
         shown_progress(progress, "bounds", " trials") as bar,
@@ -295,13 +293,19 @@ class _Limits:
         return None
 
     @contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """Let Ctrl-C end the search as a limit does; a second Ctrl-C ends it at once."""
+    def interruptible(self, *, at_once: bool = False) -> Iterator[None]:
+        """Let Ctrl-C end the search as a limit does; a second Ctrl-C ends it at once.
+
+        Args:
+            at_once: Whether the first Ctrl-C leaves the block, as while numba is being loaded or compiled. Python drops
+                an exception in a finalizer; then the search ends after the block.
+        """
 
         def press(number: int, frame: FrameType | None) -> None:
-            if self.pressed:
-                raise KeyboardInterrupt
+            again = bool(self.pressed)
             self.pressed.append(number)
+            if at_once or again:
+                raise KeyboardInterrupt
 
         usual = (
             threading.current_thread() is threading.main_thread()
@@ -311,6 +315,10 @@ class _Limits:
             signal.signal(signal.SIGINT, press)
         try:
             yield
+        except KeyboardInterrupt:
+            if not at_once:
+                raise
+            self.pressed.append(signal.SIGINT)
         finally:
             if usual:
                 signal.signal(signal.SIGINT, signal.default_int_handler)

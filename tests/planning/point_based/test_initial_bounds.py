@@ -1,5 +1,6 @@
 """The initial bounds hold whenever they are left, and linear systems are solved by iteration too."""
 
+import contextlib
 import itertools
 import signal
 
@@ -8,10 +9,13 @@ import pytest
 from scipy import sparse
 
 from benchmarks.first_bounds import check, random_model, rock_sample_arrays
+from pomdp_hier import POMDP
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.planning import solve, value_bound, verify
+from pomdp_hier.planning.decision import outcome_matrix
 from pomdp_hier.planning.point_based import initial_bounds as bounds
-from pomdp_hier.planning.point_based import linear_systems, model_arrays, search
+from pomdp_hier.planning.point_based import linear_systems, model_arrays, on_numpy, search
+from pomdp_hier.planning.point_based import solve as solving
 from pomdp_hier.planning.point_based.blind_policies import blind_stage
 from pomdp_hier.planning.point_based.model_arrays import outcomes_of, solver_model
 from pomdp_hier.planning.point_based.search import Search
@@ -144,6 +148,19 @@ def test_ctrl_c_leaves_what_is_being_computed(step, monkeypatch):
     assert solution.lower < solution.upper < np.inf
 
 
+@pytest.mark.parametrize("dropped", [False, True])
+def test_ctrl_c_leaves_the_loading_of_compiled_loops(dropped, monkeypatch):
+    def loading(*arguments):
+        with contextlib.suppress(KeyboardInterrupt) if dropped else contextlib.nullcontext():  # as in a finalizer
+            signal.raise_signal(signal.SIGINT)
+        assert dropped
+        return on_numpy
+
+    monkeypatch.setattr(solving, "_kernels", loading)
+    solution = solve(random_model(40, 4, 6, 8))
+    assert (solution.status, solution.search.trials) == ("interrupted", 0)
+
+
 def test_a_trial_is_left_at_the_limit(monkeypatch):
     asked = itertools.count()
 
@@ -249,3 +266,21 @@ def test_trials_and_steps_of_tib_take_turns(terminal, monkeypatch):
     assert float(proved.lower) <= solution.lower <= solution.upper <= float(proved.upper)
     at_once = solve(problem, max_trials=0, engine="numpy")
     assert solution.upper <= at_once.upper + 1e-9
+
+
+@pytest.mark.parametrize("share", [0.2, 0.8, 1.0])
+def test_outcomes_are_products_of_transitions_and_likelihoods(share):
+    rng = np.random.default_rng(3)
+    T, Z = (
+        rng.random((2, 7, 7)) * (rng.random((2, 7, 7)) < 0.6),
+        rng.random((2, 7, 5)) * (rng.random((2, 7, 5)) < share),
+    )
+    T[..., 0] += 0.1
+    Z[..., 2] += 0.1
+    T, Z = (rows / rows.sum(axis=-1, keepdims=True) for rows in (T, Z))
+    compiled = POMDP.from_arrays(T=T, Z=Z, R=np.zeros((2, 7)), discount=0.9).compiled
+    for a in range(2):
+        matrix = outcome_matrix(compiled, a)
+        product = np.einsum("st,to->sot", T[a], Z[a]).reshape(7, 35)
+        np.testing.assert_allclose(matrix.toarray(), product, rtol=1e-15)
+        assert (matrix.nnz, matrix.has_sorted_indices) == (np.count_nonzero(product), True)
