@@ -5,8 +5,11 @@ error is a `Setting`: ``add_root=True`` in Python, and ``--add-root`` on the com
 argument with a wrong value is an `Argument`: ``n_items`` in Python, ``--n-items`` on the command line.
 """
 
-from collections.abc import Callable
+import sys
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pomdp_hier._text import brief
 
@@ -152,3 +155,18 @@ class SimulationWarning(PomdpHierWarning):
 
 class DataWarning(PomdpHierWarning):
     """Features were accepted, but some rows are degenerate (zero, constant, one column)."""
+
+
+Note: TypeAlias = str | tuple[str | Setting, ...]
+"""A sentence of a warning, or its parts, some of which are settings."""
+
+
+def warn_user(notes: Iterable[Note], category: type[PomdpHierWarning] = HierarchyWarning) -> None:
+    """Issue the notes, if any, as one warning at the line of the caller, outside the package."""
+    parts = [part for note in notes for part in ("; ", *((note,) if isinstance(note, str) else note))][1:]
+    if not parts:
+        return
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("pomdp_hier."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(category(*parts), stacklevel=level)

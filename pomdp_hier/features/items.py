@@ -14,13 +14,12 @@ from scipy.sparse import csr_array
 
 from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier._text import brief, counted, listed
-from pomdp_hier.errors import DataWarning, FeatureError, ParameterError, PythonAdvice, Setting
+from pomdp_hier.errors import DataWarning, FeatureError, ParameterError, PythonAdvice, Setting, warn_user
 from pomdp_hier.features.readers import id_position
 from pomdp_hier.features.similarity import Precomputed, Similarity, as_similarity
 from pomdp_hier.features.validation import Features, check_features, check_similarity_matrix
 from pomdp_hier.hierarchy.arrays import as_ids
 from pomdp_hier.hierarchy.flat import FlatTree, require_hierarchy
-from pomdp_hier.hierarchy.node_names import warn_user
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 

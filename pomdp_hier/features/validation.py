@@ -9,8 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from pomdp_hier._text import counted, listed
-from pomdp_hier.errors import Argument, DataWarning, FeatureError, Setting
-from pomdp_hier.hierarchy.node_names import warn_user
+from pomdp_hier.errors import Argument, DataWarning, FeatureError, Setting, warn_user
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 Features: TypeAlias = Any

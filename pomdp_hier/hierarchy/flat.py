@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from pomdp_hier._arguments import Bools, Ints, check_flag, check_integer, is_integer
 from pomdp_hier._text import brief, counted, listed
-from pomdp_hier.errors import HierarchyError, ParameterError
+from pomdp_hier.errors import HierarchyError, ParameterError, warn_user
 from pomdp_hier.hierarchy.arrays import (
     as_ids,
     check_tree,
@@ -25,7 +25,6 @@ from pomdp_hier.hierarchy.arrays import (
     sum_below,
     sum_to_root,
 )
-from pomdp_hier.hierarchy.node_names import warn_user
 
 
 class FlatTree:

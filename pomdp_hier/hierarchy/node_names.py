@@ -1,12 +1,10 @@
 """Names of nodes in messages, and the drawing of a tree as text."""
 
-import sys
-import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._text import brief, counted, visible
-from pomdp_hier.errors import HierarchyWarning, ParameterError, PomdpHierWarning, Setting
+from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.flat import FlatTree
@@ -94,21 +92,6 @@ class NodeNames(Sequence[str]):
             return "(root)"
         what = "item " if node < self._tree.n_items else "node "
         return f"{what if self._in_words else ''}{node}"
-
-
-Note: TypeAlias = str | tuple[str | Setting, ...]
-"""A sentence of a warning, or its parts, some of which are settings."""
-
-
-def warn_user(notes: Iterable[Note], category: type[PomdpHierWarning] = HierarchyWarning) -> None:
-    """Issue the notes, if any, as one warning at the line of the caller, outside the package."""
-    parts = [part for note in notes for part in ("; ", *((note,) if isinstance(note, str) else note))][1:]
-    if not parts:
-        return
-    level, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("pomdp_hier."):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(category(*parts), stacklevel=level)
 
 
 _UNICODE = ("├─ ", "└─ ", "│  ", "   ", "…")

@@ -8,9 +8,8 @@ from numpy.typing import ArrayLike
 
 from pomdp_hier._arguments import check_flag
 from pomdp_hier._text import counted
-from pomdp_hier.errors import PythonAdvice
+from pomdp_hier.errors import PythonAdvice, warn_user
 from pomdp_hier.hierarchy.export import ExportedTree
-from pomdp_hier.hierarchy.node_names import warn_user
 from pomdp_hier.hierarchy.readers.clusterings import HdbscanTree, read_bertopic, read_hdbscan, read_linkage
 from pomdp_hier.hierarchy.readers.links import Join, read_edges, read_networkx, read_parents
 from pomdp_hier.hierarchy.readers.nested import read_children, read_labels, read_nodes, read_sklearn

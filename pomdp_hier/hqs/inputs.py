@@ -27,12 +27,11 @@ from pomdp_hier._engines.task import (
 from pomdp_hier._intervals import relative_weights
 from pomdp_hier._progress import check_jobs
 from pomdp_hier._text import brief
-from pomdp_hier.errors import Argument, DataWarning, ParameterError, Setting
+from pomdp_hier.errors import Argument, DataWarning, ParameterError, Setting, warn_user
 from pomdp_hier.features.affinity import Affinity, affinity, warn_about
 from pomdp_hier.features.items import ItemFeatures, item_features, match_ids
 from pomdp_hier.features.similarity import Similarity, as_similarity
 from pomdp_hier.hierarchy.flat import FlatTree, require_hierarchy
-from pomdp_hier.hierarchy.node_names import warn_user
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import (
     BOUNDS,

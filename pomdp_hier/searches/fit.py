@@ -11,8 +11,7 @@ from pomdp_hier._imports import as_frame
 from pomdp_hier._intervals import bootstrap_interval, resampled
 from pomdp_hier._progress import slow_work
 from pomdp_hier._text import counted
-from pomdp_hier.errors import DataWarning, ParameterError
-from pomdp_hier.hierarchy.node_names import warn_user
+from pomdp_hier.errors import DataWarning, ParameterError, warn_user
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import BOUNDS, ChoiceLikelihood, check_bounds
 from pomdp_hier.hqs.inputs import Settings, prepare

@@ -10,10 +10,10 @@ import numpy as np
 
 from pomdp_hier._arguments import Ints, check_choice, check_text, is_integer, unexpected
 from pomdp_hier._text import brief, counted, listed
-from pomdp_hier.errors import DataWarning, ReaderError, Setting
+from pomdp_hier.errors import DataWarning, ReaderError, Setting, warn_user
 from pomdp_hier.hierarchy.arrays import is_row
 from pomdp_hier.hierarchy.flat import require_hierarchy
-from pomdp_hier.hierarchy.node_names import label_text, warn_user
+from pomdp_hier.hierarchy.node_names import label_text
 from pomdp_hier.hierarchy.readers.tables import SOURCES, TARGETS, Table, is_missing, read_table
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.searches.choices import OUTSIDE, Searches

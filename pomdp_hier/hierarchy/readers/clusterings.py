@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 
 from pomdp_hier._arguments import Ints, as_floats, check_choice
 from pomdp_hier._text import brief, counted, listed
-from pomdp_hier.errors import ReaderError
+from pomdp_hier.errors import Note, ReaderError
 from pomdp_hier.hierarchy.arrays import as_ids, dense, is_row
-from pomdp_hier.hierarchy.node_names import Note
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, read_edges, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import Table, TreeArrays, is_missing, read_table
 

@@ -11,9 +11,8 @@ import numpy as np
 
 from pomdp_hier._arguments import Bools, Ints, check_choice, check_flag, check_integer
 from pomdp_hier._text import brief, counted, listed
-from pomdp_hier.errors import Argument, HierarchyError, PythonAdvice, ReaderError, Setting
+from pomdp_hier.errors import Argument, HierarchyError, Note, PythonAdvice, ReaderError, Setting, warn_user
 from pomdp_hier.hierarchy.arrays import as_ids, as_text, cycle_error, dense, in_number_order, is_row
-from pomdp_hier.hierarchy.node_names import Note, warn_user
 from pomdp_hier.hierarchy.readers.tables import (
     ItemsAtInner,
     OnMultipleParents,

@@ -13,9 +13,8 @@ from pomdp_hier._arguments import check_choice, check_flag, check_text
 from pomdp_hier._io.formats import file_ending
 from pomdp_hier._io.workbooks import is_workbook
 from pomdp_hier._text import brief, counted, listed
-from pomdp_hier.errors import Argument, ParameterError, PythonAdvice, ReaderError, Setting
+from pomdp_hier.errors import Argument, Note, ParameterError, PythonAdvice, ReaderError, Setting
 from pomdp_hier.hierarchy.arrays import as_ids, as_text, dense, is_row
-from pomdp_hier.hierarchy.node_names import Note
 from pomdp_hier.hierarchy.readers.tables import (
     Table,
     first_line_is_row,

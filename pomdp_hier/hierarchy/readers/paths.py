@@ -10,9 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from pomdp_hier._text import brief, counted, listed
-from pomdp_hier.errors import HierarchyError, ReaderError, Setting
+from pomdp_hier.errors import HierarchyError, Note, ReaderError, Setting
 from pomdp_hier.hierarchy.arrays import as_text
-from pomdp_hier.hierarchy.node_names import Note
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
 from pomdp_hier.hierarchy.readers.path_rows import Path, PathFormat, PathRows, path_rows, separator, splitter
 from pomdp_hier.hierarchy.readers.tables import TreeArrays, is_missing

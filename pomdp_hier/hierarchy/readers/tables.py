@@ -15,9 +15,8 @@ from pomdp_hier._imports import from_extra
 from pomdp_hier._io.formats import Kind, check_kind, decoding, kind_of, open_csv, text_of, without_sheet
 from pomdp_hier._io.workbooks import unpacked_table
 from pomdp_hier._text import brief, listed
-from pomdp_hier.errors import Argument, ParameterError, ReaderError, Setting
+from pomdp_hier.errors import Argument, Note, ParameterError, ReaderError, Setting
 from pomdp_hier.hierarchy.arrays import as_text, dense, is_row
-from pomdp_hier.hierarchy.node_names import Note
 from pomdp_hier.hierarchy.readers.text_layout import NO_HEADER, refuse_other_formats
 
 TextSource: TypeAlias = str | bytes | os.PathLike[str] | IO[str] | IO[bytes]
