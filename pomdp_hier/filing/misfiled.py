@@ -58,6 +58,7 @@ def find_misfiled(X: Any, hierarchy: Hierarchy, *, progress: bool = False) -> Mi
     features gain 0.05 nats per item without it. At most 3,000 items are used, and above 800 homes the best 200 and a
     weighted sample of the rest. The transform g with the higher likelihood at c = 0 is taken. h is 0 unless it gains
     0.012 nats per item and two standard errors. r is 0 unless 0.5 gains 0.01 nats per item and three standard errors.
+    Where c is fitted, r = 1/2 has to gain that at c = 0 too, or else 0.02 nats and four standard errors.
     eps is then the mean of its posterior over all items. With up to 30,000 pairs of item and home, and h = r = 0, the
     probabilities are averages over the posterior of b and eps. There, and where r is not 0, q is 0. If the fit assigns
     a quarter of the items to noise, the features do not follow the tree, and eps is set to 0.05. Bayes' rule gives

@@ -23,7 +23,8 @@ _LOWEST = -650.0  # log of the smallest probability of a home, as a share of the
 SPREAD = 20.0  # standard deviation of a weight's prior, in standard deviations of its values
 LEAST_GAIN = 0.05  # nats per item, from which the features fit the tree
 SIZE_SPREAD = 1.0  # standard deviation of the prior of the exponent of the size
-_NEEDED_SOFTER, _NEEDED_NEAR = (0.012, 2.0), (0.01, 3.0)  # gain that a richer model needs: per item, in standard errors
+# gain that a richer model needs: per item, in standard errors; the last only where the sizes have a weight
+_NEEDED_SOFTER, _NEEDED_NEAR, _NEEDED_NEAR_SIZED = (0.012, 2.0), (0.01, 3.0), (0.02, 4.0)
 _NEEDED = 5.0  # and in all
 _HARDLY = 0.5  # of the noise with a share among siblings
 _LEAST_NOISE, _MOST_NOISE = (
@@ -241,6 +242,11 @@ def fit_model(centroids: Centroids, siblings: Siblings, like: FilingModel | None
         plain[name] = fits[name].best(0.0, softer=False)
     soft = {near: fits[name].best(near, softer=True) for near in (0.0, NEAR)}
     gains = _gains(soft[NEAR], soft[0.0], _NEEDED_NEAR)
+    if gains and fits[name].sized and not _gains(soft[NEAR], soft[0.0], _NEEDED_NEAR_SIZED):
+        fits[name].sized = False  # large siblings may attract items that belong where they are
+        richer, simpler = (fits[name].best(near, softer=True) for near in (NEAR, 0.0))
+        gains = _gains(richer, simpler, _NEEDED_NEAR)
+        fits[name].sized = True
     near = NEAR if gains and soft[NEAR][1][-1] < 0.99 * _MOST_NOISE else 0.0
     best = fits[name].best(NEAR, softer=False) if near else plain[name]
     if _gains(soft[near], best, _NEEDED_SOFTER):

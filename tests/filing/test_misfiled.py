@@ -301,6 +301,18 @@ def test_misfiled_among_siblings_are_found_where_there_are_many():
 # ---- shapes of trees
 
 
+def test_outer_items_of_large_wide_homes_stay_among_many_small_narrow_ones():
+    rng = np.random.default_rng(2)
+    sizes = np.r_[200, [60] * 2, [20] * 4, [5] * 10, [3] * 10]
+    kind = np.repeat(np.arange(27), sizes)
+    spread = 0.3 * np.sqrt(sizes / 200)
+    points = rng.uniform(-1, 1, (27, 2))[kind] + spread[kind][:, None] * rng.normal(size=(480, 2))
+    tree = Hierarchy(np.r_[480 + kind, np.full(27, 507), -1], 480)
+    found = find_misfiled(np.c_[points, np.ones(480)], tree)
+    assert not (found.probabilities[:320] > 0.5).any()
+    assert found.rate < 0.01
+
+
 def test_a_tree_with_one_home_has_nothing_to_say():
     found = find_misfiled(np.eye(3), Hierarchy.from_children([[0, 1, 2]], 3))
     assert found.probabilities.tolist() == [0, 0, 0]

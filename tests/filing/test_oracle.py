@@ -167,6 +167,26 @@ def test_the_size_of_a_home_has_a_weight_only_where_the_features_fit_the_tree():
     assert not (shuffled.probabilities >= 0.5).any()
 
 
+@pytest.mark.parametrize(
+    ("strict", "without_sizes", "near"), [(False, False, 0.0), (True, False, 0.5), (False, True, 0.5)]
+)
+def test_noise_among_siblings_that_gains_little_beside_the_sizes_has_to_gain_without_them(
+    monkeypatch, strict, without_sizes, near
+):
+    from pomdp_hier.filing import model
+
+    def gains(richer, plain, needed):
+        if needed == model._NEEDED_SOFTER:
+            return False
+        if not richer[1][2]:
+            return without_sizes
+        return strict or needed == model._NEEDED_NEAR
+
+    monkeypatch.setattr(model, "_gains", gains)
+    found = find_misfiled(*wide_and_narrow(0)).model
+    assert (found.near, found.size_weight > 0.5) == (near, True)
+
+
 def test_the_area_under_the_curve_is_that_of_the_features_without_the_sizes(monkeypatch):
     X, tree = wide_and_narrow(0)
     found = find_misfiled(X, tree)
