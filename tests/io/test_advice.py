@@ -15,6 +15,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -349,9 +350,10 @@ def test_a_search_too_big_for_sqlite_gets_a_lower_limit(tmp_path, monkeypatch):
     with (
         pytest.raises(CheckpointError, match="Solve with a lower memory_limit"),
         mmap.mmap(-1, 2**31 + 1) as zeros,  # more than 2 GB, none of which is in memory
+        closing(connect(":memory:")) as connection,
         checkpoint._sqlite_errors(tmp_path / "c"),
     ):
-        connect(":memory:").execute("SELECT ?", (zeros,))
+        connection.execute("SELECT ?", (zeros,))
 
 
 # --- processes -----------------------------------------------------------------------------------------------------
