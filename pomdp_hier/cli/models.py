@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from pomdp_hier.pomdp.problem import POMDP
 
 
+_ITEMS = 20  # items of one check
+_FULL = 4  # items that are compared on all histories, at least
+_HISTORIES = 20_000  # of all items together, where more than four have so many
+
+
 def _configure_check(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     model = "a .pomdp file; its array updates are compared with Bayes' rule"
@@ -28,7 +33,8 @@ def _configure_check(parser: argparse.ArgumentParser) -> None:
     add("--hierarchy", nargs=2, type=console.input_file, metavar=("FEATURES", "TREE"), help=what)
     inputs.add_reading_options(parser)
     inputs.add_setting_options(parser, ties=False)
-    add("--check-items", type=int, default=20, metavar="N", help="check N items at equal distances (default: 20)")
+    items = "compare N items on all histories (default: 20, in a large hierarchy 4 of them; the others on arrays)"
+    add("--check-items", type=int, metavar="N", help=items)
     depth = "maximum length of a history (default: 4, or 1 more than the height of the hierarchy)"
     add("--depth", type=int, metavar="N", help=depth)
     add("--tolerance", type=float, default=1e-12, metavar="X", help="maximum difference (default: 1e-12)")
@@ -56,7 +62,7 @@ def check(options: argparse.Namespace) -> int:
     if options.hierarchy is None:
         names = (*inputs.OF_FEATURES, *inputs.OF_SETTINGS, "tree_format", "names", *trees.OF_TREES, "check_items")
         inputs.refuse_unused(options, names, "on a .pomdp file")
-    if options.check_items < 1:
+    if options.check_items is not None and options.check_items < 1:
         raise ParameterError(f"--check-items: got {options.check_items}; expected an integer of at least 1.")
     return _check_file(options) if options.hierarchy is None else _check_hierarchy(options)
 
@@ -84,7 +90,7 @@ def _check_hierarchy(options: argparse.Namespace) -> int:
     from pomdp_hier._progress import shown_progress
     from pomdp_hier.beliefs.updaters import BayesUpdater
     from pomdp_hier.features.affinity import affinity
-    from pomdp_hier.hqs.generic import prepared_search, search_models
+    from pomdp_hier.hqs.generic import closed_form_gap, prepared_search, search_models
     from pomdp_hier.hqs.inputs import Settings
     from pomdp_hier.hqs.model import ClosedFormUpdater
 
@@ -93,25 +99,50 @@ def _check_hierarchy(options: argparse.Namespace) -> int:
     tree = read.tree
     known = affinity(read.features, tree, options.similarity)
     prepared = prepared_search(known, tree, Settings(options.similarity, options.delta, options.nu))
-    chosen = np.unique(np.linspace(0, tree.n_items - 1, min(options.check_items, tree.n_items)).round().astype(int))
-    sound, n_histories, n_skipped, largest = True, 0, 0, 0.0
+    n_items = min(options.check_items or _ITEMS, tree.n_items)
+    chosen = np.unique(np.linspace(0, tree.n_items - 1, n_items).round().astype(int)).tolist()
+    n_full = len(chosen) if options.check_items else min(len(chosen), max(_FULL, _HISTORIES // (3 * tree.n_nodes)))
     depth = options.depth or int(tree.height) + 1
+    sound, n_histories, n_skipped, largest = True, 0, 0, 0.0
+    on_arrays: list[int] = []
+
+    def name(item: int) -> str:
+        return f"item {console.printable(str(read.ids[item]))}"
+
     with shown_progress(True, "check", "item", len(chosen), leave=False) as bar:
-        for item in chosen.tolist():
+        if n_full < len(chosen):
+            certainty = {}
+            for item in chosen:
+                eta = search_models(prepared, item)[0].transition.eta
+                certainty[item] = np.mean([max(children.values()) for children in eta.values()])
+                gap = closed_form_gap(eta)
+                largest = max(largest, gap)
+                if not gap <= options.tolerance:
+                    sound = False
+                    print(f"{name(item)}: the closed form on arrays differs by {gap:.3g}")
+            ranked = sorted(chosen, key=certainty.__getitem__)  # the least and the most certain guidance, and between
+            full = {ranked[i] for i in np.linspace(0, len(chosen) - 1, n_full).round().astype(int).tolist()}
+            on_arrays = [item for item in chosen if item not in full]
+            bar.update(len(on_arrays))
+        for item in sorted(set(chosen) - set(on_arrays)):
             problem, environment = search_models(prepared, item)
+            bar.update()
+            if not (_print_issues(problem, quiet=True) and _print_issues(environment, quiet=True)):
+                sound = False
+                print(f"{name(item)}: the updates are not compared, as the models have issues")
+                continue
             agreement = _compare_updates(BayesUpdater(problem), ClosedFormUpdater(problem), problem, depth, options)
             n_histories, n_skipped = n_histories + agreement.n_compared, n_skipped + agreement.n_skipped
             largest = max(largest, agreement.max_difference, agreement.max_evidence_difference or 0.0)
-            sound_models = _print_issues(problem, quiet=True) and _print_issues(environment, quiet=True)
-            if not (sound_models and agreement.agrees):
+            if not agreement.agrees:
                 sound = False
-                print(f"item {console.printable(str(read.ids[item]))}:\n{agreement}")
-            bar.update()
+                print(f"{name(item)}:\n{agreement}")
     left_out = f", at least {n_skipped:,} skipped" if n_skipped else ""
+    others = f", {len(on_arrays):,} others on arrays at each node" if on_arrays else ""
     print(
-        f"{len(chosen):,} of {tree.n_items:,} items: closed form compared with Bayes' rule on {n_histories:,} histories"
-        f"{left_out}; largest difference {largest:.3g} (tolerance {options.tolerance:g}): "
-        + ("they agree" if sound else "CHECK FAILED")
+        f"{len(chosen) - len(on_arrays):,} of {tree.n_items:,} items: closed form compared with Bayes' rule on "
+        f"{n_histories:,} histories{left_out}{others}; largest difference {largest:.3g} (tolerance "
+        f"{options.tolerance:g}): " + ("they agree" if sound else "CHECK FAILED")
     )
     return ExitCode.DONE if sound else ExitCode.CHECK_FAILED
 

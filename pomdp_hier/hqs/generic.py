@@ -21,7 +21,7 @@ from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import Reward, guidance
 from pomdp_hier.hqs.inputs import Prepared, Run, Settings, prepare
-from pomdp_hier.hqs.model import END, SearchState, search_environment_from_guidance, search_problem_from_guidance
+from pomdp_hier.hqs.model import END, Guidance, SearchState, closed_form, search_pair, step_from_path
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, reward_at, search_policy
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.planning.decision import Policy
@@ -111,8 +111,7 @@ def search_models(prepared: Prepared, item: int) -> tuple[POMDP, POMDP]:
     # The parent of the item's own singleton is closed if the searcher must not enter it.
     alone = path[-1] == item and len(path) > 1
     closed = (path[-2],) if alone and not prepared.settings.enter_own_singleton else ()
-    problem = search_problem_from_guidance(eta, rewards, root=int(hierarchy.root), closed=closed)
-    return problem, search_environment_from_guidance(eta, rewards, path, closed=closed)
+    return search_pair(eta, rewards, path, closed)
 
 
 def item_guidance(
@@ -156,6 +155,33 @@ def similarities_to_children(prepared: Prepared, item: int) -> dict[int, Floats]
     found = prepared.affinity.batch(np.array([item])).expand(np.zeros(len(internal), dtype=np.int64), internal)
     parts = np.split(found, np.cumsum(np.diff(tree.child_offsets)[internal])[:-1])
     return dict(zip(internal.tolist(), parts, strict=True))
+
+
+def closed_form_gap(eta: Guidance) -> float:
+    """Return the largest difference of the closed form from Bayes' rule at all nodes of one item.
+
+    The numbers are those of `AgentTransition` and of `ClosedFormUpdater`, as one array per internal node.
+
+    Args:
+        eta: The guidance in floats, each node before its children; children of probability 0 are left out.
+
+    Example:
+        >>> closed_form_gap({"all": {"left": 0.75, "right": 0.25}})
+        0.0
+    """
+    beliefs: dict[Hashable, float] = {}
+    gaps = [0.0]
+    for node, children in eta.items():
+        b, shares = beliefs.get(node, 1.0), np.fromiter(children.values(), dtype=np.float64)
+        on_path, off_path = step_from_path(shares)
+        joint = b * on_path
+        evidence = joint + (b * off_path + (1 - b) * shares)
+        posterior = closed_form(shares, b)
+        with np.errstate(invalid="ignore"):  # 0 / 0, an impossible observation
+            found = np.maximum(abs(joint / evidence - posterior), abs(evidence - shares))
+        gaps.append(float(np.where(shares == 0, 0.0, found).max()))
+        beliefs.update(zip(children, posterior.tolist(), strict=True))
+    return float(np.max(gaps))  # NaN stays
 
 
 _CHUNK = 16

@@ -1,6 +1,6 @@
 """The POMDP of the search for one item: states, models, and the closed-form belief update."""
 
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -97,6 +97,9 @@ class NotFound(Observation):
         return "not found"
 
 
+FOUND, NOT_FOUND = Found(), NotFound()
+
+
 class _States(dict[Hashable, tuple[SearchState, SearchState]]):
     """The two states of each node, off and on the path, made once: equal objects cost dictionaries a comparison."""
 
@@ -104,12 +107,22 @@ class _States(dict[Hashable, tuple[SearchState, SearchState]]):
         return self.setdefault(node, (SearchState(node, 0), SearchState(node, 1)))
 
 
+def step_from_path(eta: Any) -> tuple[Any, Any]:
+    """Return the probabilities of a step from the path to a child, on the path and off it."""
+    return eta * eta, eta * (1 - eta)
+
+
+def closed_form(eta: Any, b: Any) -> Any:
+    """Return the closed form of ``b'(<c',1>)``, of numbers or arrays."""
+    return eta * b
+
+
 class AgentTransition(TransitionModel):
     """The agent's transition model: a child holds the target with probability eta, independently per step."""
 
-    def __init__(self, eta: Guidance) -> None:
+    def __init__(self, eta: Guidance, states: _States | None = None) -> None:
         self.eta = eta
-        self._states = _States()
+        self._states = _States() if states is None else states
 
     def distribution(self, state: SearchState, action: Action) -> Mapping[SearchState, Number]:
         if isinstance(action, Search) or state.node == END:
@@ -118,8 +131,7 @@ class AgentTransition(TransitionModel):
         for child, eta in self.eta[state.node].items():
             off_path, on_path = self._states[child]
             if state.on_path:
-                moved[on_path] = eta * eta
-                moved[off_path] = eta * (1 - eta)
+                moved[on_path], moved[off_path] = step_from_path(eta)
             else:
                 moved[off_path] = eta
         return moved
@@ -134,10 +146,10 @@ class EnvironmentTransition(TransitionModel):
         {'<c1,0>': 0.75, '<c2,1>': 0.25}
     """
 
-    def __init__(self, eta: Guidance, path: Collection[Hashable]) -> None:
+    def __init__(self, eta: Guidance, path: Collection[Hashable], states: _States | None = None) -> None:
         self.eta = eta
         self.path = frozenset(path)
-        self._states = _States()
+        self._states = _States() if states is None else states
 
     def distribution(self, state: SearchState, action: Action) -> Mapping[SearchState, Number]:
         if isinstance(action, Search) or state.node == END:
@@ -151,10 +163,17 @@ class EnvironmentTransition(TransitionModel):
 class SearchObservation(ObservationModel):
     """Deterministic observations: the reached node; after a search, found or not."""
 
+    def __init__(self) -> None:
+        self._nodes: dict[Hashable, Node] = {}  # made once, as are states
+
+    def of_node(self, node: Hashable) -> Node:
+        """Return the observation of a node."""
+        return self._nodes.get(node) or self._nodes.setdefault(node, Node(node))
+
     def distribution(self, next_state: SearchState, action: Action) -> Mapping[Observation, Number]:  # type: ignore[override]
         if next_state.node == END:
-            return {Found() if next_state.on_path else NotFound(): 1}
-        return {Node(next_state.node): 1}
+            return {FOUND if next_state.on_path else NOT_FOUND: 1}
+        return {self.of_node(next_state.node): 1}
 
 
 class SearchReward(RewardModel):
@@ -213,8 +232,7 @@ def search_problem_from_guidance(
     References:
         Huang, Piao, Moreno and Hurley, section 3.
     """
-    nodes = _check_tree(eta, rewards, root, tolerance)
-    return _problem(AgentTransition(eta), eta, rewards, nodes, belief, closed, tolerance)
+    return _Frame(eta, rewards, root, closed, tolerance).agent(belief)
 
 
 def search_environment_from_guidance(
@@ -244,15 +262,7 @@ def search_environment_from_guidance(
         Huang, Piao, Moreno and Hurley, the environment of the search.
     """
     steps = list(path)
-    nodes = _check_tree(eta, rewards, steps[0] if steps else None, tolerance)
-    if not steps or steps[0] != nodes[0] or steps[-1] in eta:
-        raise ModelError(
-            f"path: got {brief(steps)}; expected a path from the root {brief(nodes[0])} to a leaf cluster."
-        )
-    for node, child in pairwise(steps):
-        if child not in eta.get(node, {}):
-            raise ModelError(f"path: got {brief(child)} after {brief(node)}; expected one of its children.")
-    return _problem(EnvironmentTransition(eta, steps), eta, rewards, nodes, 1, closed, tolerance)
+    return _Frame(eta, rewards, steps[0] if steps else None, closed, tolerance).environment(steps)
 
 
 def three_node(
@@ -323,29 +333,58 @@ def _check_tree(eta: Guidance, rewards: Mapping[Any, Number], root: Hashable, to
     return nodes
 
 
-def _problem(
-    transition: TransitionModel,
-    eta: Guidance,
-    rewards: Mapping[Any, Number],
-    nodes: list[Hashable],
-    belief: Number,
-    closed: Collection[Hashable],
-    tolerance: float,
-) -> POMDP:
-    ends = (SearchState(END, 1), SearchState(END, 0))
-    root = nodes[0]
-    return POMDP(
-        transition=transition,
-        observation=SearchObservation(),
-        reward=SearchReward(rewards),
-        initial_belief={SearchState(root, 1): belief, SearchState(root, 0): 1 - belief},
-        terminal=ends,
-        legal_actions=_Legal(eta, closed),
-        states=(*(SearchState(node, g) for node in nodes for g in (1, 0)), *ends),
-        actions=(Search(), Descend()),
-        observations=(*(Node(node) for node in nodes[1:]), Found(), NotFound()),
-        tolerance=tolerance,
-    )
+class _Frame:
+    """All parts of the search for one item but the transition model: the agent and the environment share them."""
+
+    def __init__(
+        self,
+        eta: Guidance,
+        rewards: Mapping[Any, Number],
+        root: Hashable,
+        closed: Collection[Hashable] = (),
+        tolerance: float = 1e-9,
+    ) -> None:
+        self.eta = eta
+        self.nodes = _check_tree(eta, rewards, root, tolerance)
+        self._states = states = _States()
+        observation = SearchObservation()
+        ends = states[END][::-1]
+        self._parts: dict[str, Any] = {
+            "observation": observation,
+            "reward": SearchReward(rewards),
+            "terminal": ends,
+            "legal_actions": _Legal(eta, closed),
+            "states": (*(state for node in self.nodes for state in states[node][::-1]), *ends),
+            "actions": _BOTH,
+            "observations": (*map(observation.of_node, self.nodes[1:]), FOUND, NOT_FOUND),
+            "tolerance": tolerance,
+        }
+
+    def agent(self, belief: Number = 1) -> POMDP:
+        """Return the agent's problem, for the probability that the root holds the target."""
+        return self._problem(AgentTransition(self.eta, self._states), belief)
+
+    def environment(self, path: Sequence[Hashable]) -> POMDP:
+        """Return the environment, for the path of the target."""
+        root = self.nodes[0]
+        if not path or path[0] != root or path[-1] in self.eta:
+            raise ModelError(f"path: got {brief(path)}; expected a path from the root {brief(root)} to a leaf cluster.")
+        for node, child in pairwise(path):
+            if child not in self.eta.get(node, {}):
+                raise ModelError(f"path: got {brief(child)} after {brief(node)}; expected one of its children.")
+        return self._problem(EnvironmentTransition(self.eta, path, self._states), 1)
+
+    def _problem(self, transition: TransitionModel, belief: Number) -> POMDP:
+        off_path, on_path = self._states[self.nodes[0]]
+        return POMDP(transition=transition, initial_belief={on_path: belief, off_path: 1 - belief}, **self._parts)
+
+
+def search_pair(
+    eta: Guidance, rewards: Mapping[Any, Number], path: Sequence[Hashable], closed: Collection[Hashable]
+) -> tuple[POMDP, POMDP]:
+    """Return the agent's problem of `search_problem_from_guidance` and the environment, with the same states."""
+    frame = _Frame(eta, rewards, path[0], closed)
+    return frame.agent(), frame.environment(path)
 
 
 class ClosedFormUpdater:
@@ -397,7 +436,7 @@ class ClosedFormUpdater:
                 nodes = listed([Node(child) for child in children]) if children else "a child node"
                 expected = f"one of the possible observations, {nodes}"
                 raise impossible_observation(as_belief(belief), action, observation, expected)
-            return _at(observation.node, children[observation.node] * b)
+            return _at(observation.node, closed_form(children[observation.node], b))
         if self.evidence(belief, action, observation) == 0:
             raise impossible_observation(as_belief(belief), action, observation)
         return Belief.certain(SearchState(END, int(observation == Found())))
@@ -426,7 +465,7 @@ class ClosedFormUpdater:
         if isinstance(action, Descend):
             for child, eta in self.eta.get(node, {}).items():
                 if eta != 0:
-                    yield Node(child), eta, _at(child, eta * b)
+                    yield Node(child), eta, _at(child, closed_form(eta, b))
             return
         for observation, g, probability in ((Found(), 1, b), (NotFound(), 0, 1 - b)):
             if probability != 0:

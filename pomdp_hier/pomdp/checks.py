@@ -405,8 +405,10 @@ class _Checker(IssueList):
             return
         states, known = list(self.states), {state: i for i, state in enumerate(self.states)}
         legal = [() if state in self.terminal else self._legal.get(state, ()) for state in states]
-        outcomes = self._numbered_outcomes(known)
         start = frozenset(known[s] for s in self.problem.initial_belief if s in known)
+        if self._observed_legal(start, known, legal):
+            return
+        outcomes = self._numbered_outcomes(known)
         locations: dict[frozenset[int], Location | str] = {start: "at the start"}
         queue, expansions = [start], 0
         for together in queue:  # grows while it is walked
@@ -427,6 +429,18 @@ class _Checker(IssueList):
                     if (key := frozenset(possible)) not in locations:
                         locations[key] = Location("after {} and {}", action, observation)
                         queue.append(key)
+
+    def _observed_legal(self, start: frozenset[int], known: Mapping[Any, int], legal: list[tuple[Any, ...]]) -> bool:
+        """Return whether the start and each observation alone determine the legal actions, whatever came before."""
+        running = {legal[i] for i in start} - {()}
+        after: dict[Any, tuple[Any, ...]] = {}
+        for pairs in self._outcomes.values():
+            for next_state, seen in pairs:
+                actions = legal[known[next_state]] if next_state in known else ()
+                for observation in seen if actions else ():
+                    if after.setdefault(observation, actions) != actions:
+                        return False
+        return len(running) <= 1
 
     def _numbered_outcomes(self, known: Mapping[Any, int]) -> dict[tuple[int, Any], list[tuple[Any, list[int]]]]:
         """Return the next states per observation, by index, for each state index and action."""

@@ -1,10 +1,15 @@
 """``pomdp-hier check``: files and hierarchies, sound and not."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
-from pomdp_hier.cli import main
-from pomdp_hier.hqs import model
+from pomdp_hier import BayesUpdater
+from pomdp_hier.beliefs import assert_updaters_agree
+from pomdp_hier.cli import main, models
+from pomdp_hier.hqs import generic, model
+from pomdp_hier.hqs.generic import closed_form_gap
 
 TIGER = """
 discount: 0.95
@@ -71,6 +76,51 @@ def test_a_wrong_closed_form_is_a_failed_check(hierarchy, capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "item 0:\nThe updaters DISAGREE" in out
     assert "first history:  descend" in out
+    assert "CHECK FAILED" in out
+
+
+def test_a_large_hierarchy_has_all_histories_of_some_items(hierarchy, capsys, monkeypatch):
+    monkeypatch.setattr(models, "_HISTORIES", 0)
+    assert main(["check", *hierarchy, "--delta", "0.3"]) == 0
+    assert capsys.readouterr().out.startswith("4 of 6 items: closed form compared with Bayes' rule on ")
+    assert main(["check", *hierarchy, "--delta", "0.3", "--check-items", "6"]) == 0
+    assert capsys.readouterr().out.startswith("6 of 6 items: ")
+
+
+@pytest.mark.parametrize("name", ["closed_form", "step_from_path"])
+def test_on_arrays_a_wrong_number_at_one_child_is_found(name, hierarchy, capsys, monkeypatch):
+    right = getattr(generic, name)
+    seen = []
+
+    def wrong(eta, *b):
+        found = right(eta, *b)
+        seen.append(eta)
+        if len(seen) != 2:  # the second item
+            return found
+        first = np.arange(len(eta)) == 0
+        return np.where(first, 0.9, 1) * found if b else (np.where(first, 0.9, 1) * found[0], found[1])
+
+    monkeypatch.setattr(models, "_HISTORIES", 0)
+    monkeypatch.setattr(generic, name, wrong)
+    assert main(["check", *hierarchy, "--delta", "0.3"]) == 3
+    out = capsys.readouterr().out
+    assert "item 1: the closed form on arrays differs by 0" in out
+    assert "CHECK FAILED" in out
+
+
+def test_on_arrays_the_closed_form_is_bayes_rule_in_fractions():
+    eta = {0: {1: Fraction(3, 4), 2: Fraction(1, 4)}, 1: {3: Fraction(1, 8), 4: Fraction(7, 8)}, 4: {5: 1, 6: 0}}
+    problem = model.search_problem_from_guidance(eta, dict.fromkeys(range(7), 0))
+    assert_updaters_agree(BayesUpdater(problem), model.ClosedFormUpdater(problem), problem, depth=4)
+    assert closed_form_gap({node: {c: float(p) for c, p in row.items()} for node, row in eta.items()}) < 1e-15
+    assert np.isnan(closed_form_gap({0: {1: 0.5, 2: np.nan}}))
+
+
+def test_a_model_with_issues_is_reported_before_its_updates_fail(hierarchy, capsys, monkeypatch):
+    monkeypatch.setattr(model._Legal, "__call__", lambda self, state: model._BOTH)
+    assert main(["check", *hierarchy, "--check-items", "1"]) == 3
+    out = capsys.readouterr().out
+    assert "model-error: transition from " in out
     assert "CHECK FAILED" in out
 
 

@@ -212,6 +212,13 @@ def test_legal_actions_are_compared_however_late_states_come_together():
     fault = the_one(chain(lambda s: ["go", "stop"] if s == ("down", 4) else ["go"]))
     assert (fault.code, fault.location) == ("inconsistent-legal-actions", "after 'go' and 4")
     assert check_problem(chain(lambda s: ["go", "stop"] if s[1] == 4 else ["go"])) == []
+    by_history = two(
+        transition=lambda s, a: {"a": "b", "b": "b"}[s],  # one observation, but one state after each history
+        legal_actions=lambda s: ["go", "stop"] if s == "a" else ["go"],
+        initial_belief={"a": 1},
+        reward=lambda s, a: 0,
+    )
+    assert check_problem(by_history) == []
 
 
 def test_legal_actions_are_compared_for_every_state_that_is_possible_at_once():
