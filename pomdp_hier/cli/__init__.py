@@ -143,8 +143,8 @@ def _run(options: argparse.Namespace) -> int:
         console.silence()
         message = f"{error.filename or 'writing the output'}: {error.strerror or error}"
         return console.fail(message, ExitCode.CANNOT_BE_DONE)
-    except KeyboardInterrupt:
-        return console.fail(console.said_to_end(), console.exit_code("interrupted"))
+    except KeyboardInterrupt as error:
+        return console.fail(console.said_to_end(error), console.exit_code("interrupted"))
     return code
 
 

@@ -262,9 +262,9 @@ def exit_code(status: str) -> ExitCode:
     return ExitCode.TOLD_TO_END if _told else ExitCode.INTERRUPTED
 
 
-def said_to_end() -> str:
+def said_to_end(error: KeyboardInterrupt) -> str:
     """Return the message for a command that a signal ended without a result."""
-    return "told to end" if _told else "interrupted"
+    return ("told to end" if _told else "interrupted") + f": {error}" * bool(error.args)
 
 
 _STREAMS = ("/dev/stdin", "/dev/stdout")  # what - stands for

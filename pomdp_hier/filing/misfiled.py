@@ -7,6 +7,7 @@ import numpy as np
 
 from pomdp_hier._arguments import Bools, Floats, Ints
 from pomdp_hier._progress import shown_progress
+from pomdp_hier._text import counted
 from pomdp_hier.features.items import item_features
 from pomdp_hier.features.validation import Features, row_pieces
 from pomdp_hier.filing.centroids import Centroids
@@ -77,7 +78,8 @@ def find_misfiled(X: Any, hierarchy: Hierarchy, *, progress: bool = False) -> Mi
     homes better than r = 0, and needs an eps more than twice as large. If both hold, the others are ordered by their
     odds with r = 1/2.
 
-    KeyboardInterrupt ends the work with the items judged so far: the others have NaN and no target.
+    KeyboardInterrupt ends the work with the items judged so far: the others have NaN and no target. During the fit,
+    when no item is judged, it is raised again.
 
     Args:
         X: Features ``[N, D]``, dense or sparse, or what `load_features` returns, as for `evaluate` with the cosine.
@@ -121,13 +123,17 @@ def misfiled_items(
     n_items = hierarchy.n_items
     if hierarchy.root < n_items or len(np.unique(hierarchy.parent[:n_items])) == 1:
         return _without_choice(hierarchy, features)
-    centroids = Centroids(features, hierarchy)
-    siblings = Siblings.of(centroids)
-    if centroids.units.is_zero.all():
-        model = FilingModel("cosine", 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, PRIOR_NOISE)
-    else:
-        model = fit_model(centroids, siblings, like)
-    judged = _Judged(centroids, siblings, model)
+    try:
+        centroids = Centroids(features, hierarchy)
+        siblings = Siblings.of(centroids)
+        if centroids.units.is_zero.all():
+            model = FilingModel("cosine", 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, PRIOR_NOISE)
+        else:
+            with shown_progress(progress, "misfiled, fit", "step", leave=False) as bar:
+                model = fit_model(centroids, siblings, like, bar.update)
+        judged = _Judged(centroids, siblings, model)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"none of {counted(n_items, 'item')} judged") from None
     status = "converged"
     try:
         with shown_progress(progress, "misfiled", "item", n_items) as bar:

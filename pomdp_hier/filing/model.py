@@ -5,7 +5,7 @@ w_x (b_leaf leaf(x, l) + b_path path(x, l))``, and n_l is the number of other it
 home with probability 1 - noise, else at another place: anywhere, or under a sibling.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -214,20 +214,27 @@ _Maximum: TypeAlias = tuple[float, tuple[float, float, float, float, float, floa
 """A maximal log density; the weights of leaf, path and size, softer and near share, noise; the log likelihoods."""
 
 
-def fit_model(centroids: Centroids, siblings: Siblings, like: FilingModel | None = None) -> FilingModel:
+def fit_model(
+    centroids: Centroids,
+    siblings: Siblings,
+    like: FilingModel | None = None,
+    step: Callable[[], object] = lambda: None,
+) -> FilingModel:
     """Return the model with the highest posterior density; richer ones have to gain enough.
 
     Args:
         centroids: The clusters.
         siblings: The siblings among the homes.
         like: A fitted model whose kind is taken: fewer items, and its numbers as the start.
+        step: Called after each evaluation of a density, to show progress.
     """
     weights = item_weights(centroids)
     items = _sampled(centroids, _SAMPLE if like is None else _SAMPLE_LIKE)
     own = np.concatenate([_own_cosines(centroids, piece) for piece in _pieces(centroids, items)])
     tau = max(0.05 * float(np.median(1.0 - own)), _SMALLEST_TAU)
     names = ("cosine", "log") if like is None else (like.transform,)
-    fits = {name: _Fit(sample) for name, sample in _samples(centroids, siblings, items, weights, tau, names).items()}
+    samples = _samples(centroids, siblings, items, weights, tau, names)
+    fits = {name: _Fit(sample, step) for name, sample in samples.items()}
     if like is not None:
         span = (PRIOR_NOISE, PRIOR_NOISE) if like.contradicted else (_LEAST_NOISE, _MOST_NOISE)
         fit = fits[like.transform]
@@ -357,10 +364,10 @@ class _Fit:
         sized: Whether the size of a home has a weight. Items do not move for sizes alone.
     """
 
-    def __init__(self, sample: _Sample) -> None:
-        self._sample, self.sized = sample, False
-        step = max(1, _PIECE // sample.leaf.shape[1])
-        self._slices = [slice(low, low + step) for low in range(0, len(sample.own), step)]
+    def __init__(self, sample: _Sample, step: Callable[[], object] = lambda: None) -> None:
+        self._sample, self._step, self.sized = sample, step, False
+        size = max(1, _PIECE // sample.leaf.shape[1])
+        self._slices = [slice(low, low + size) for low in range(0, len(sample.own), size)]
         spread = [float(values.std(axis=1).mean()) or 1.0 for values in (sample.leaf, sample.path)]
         self._scale = np.array(spread)
         self._precisions = np.array([SPREAD**-2, SPREAD**-2, SIZE_SPREAD**-2])
@@ -456,6 +463,7 @@ class _Fit:
             slope_share = share * (1 - share) * -float(((parts[1][1][0] - parts[0][1][0]) / total).sum()) - (
                 1 - 2 * share
             )
+        self._step()
         return cost, np.array([*slopes, slope_share, slope_noise])
 
 

@@ -79,6 +79,16 @@ def test_an_interrupt_writes_the_result_so_far(files, tmp_path, monkeypatch):
     assert len(out.read_text().splitlines()) == 6
 
 
+def test_an_interrupt_during_the_fit_says_that_no_item_is_judged(files, tmp_path, monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(misfiled, "fit_model", interrupted)
+    assert main(["misfiled", *files, "-o", str(tmp_path / "misfiled.csv"), "--quiet"]) == 130
+    assert capsys.readouterr().err == "pomdp-hier: interrupted: none of 40 items judged\n"
+    assert not (tmp_path / "misfiled.csv").exists()
+
+
 @pytest.mark.parametrize(
     "options",
     [["--expected-wrong", "1"], ["--expected-wrong", "x"], ["--force"], ["--limit", "3"], ["-o", "misfiled.txt"]],

@@ -1,5 +1,6 @@
 """What `find_misfiled` finds, what it does not depend on, and what it says where it cannot tell."""
 
+import contextlib
 from dataclasses import replace
 
 import numpy as np
@@ -148,8 +149,28 @@ def test_an_interrupt_before_anything_is_judged_ends_the_call(case, monkeypatch)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(misfiled, "fit_model", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="none of 300 items judged"):
         find_misfiled(case[0], case[2])
+
+
+def test_the_fit_shows_its_progress(case, monkeypatch):
+    shown = []
+
+    class Bar(contextlib.nullcontext):
+        def update(self, n=1):
+            shown.append((self.what, n))
+
+    def bar(progress, what, *_, **__):
+        assert progress is True
+        made = Bar()
+        made.enter_result, made.what = made, what
+        return made
+
+    monkeypatch.setattr(misfiled, "shown_progress", bar)
+    find_misfiled(case[0], case[2], progress=True)
+    steps = [n for what, n in shown if what == "misfiled, fit"]
+    assert len(steps) > 10
+    assert sum(n for what, n in shown if what == "misfiled") == 300
 
 
 # ---- where it cannot tell
