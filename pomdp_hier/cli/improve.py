@@ -239,7 +239,7 @@ def apply(options: argparse.Namespace) -> int:
 
 
 def _configure_regroup(parser: argparse.ArgumentParser) -> None:
-    inputs.add_input_options(parser, ties=False)
+    inputs.add_input_options(parser, ties=False, weights=True)
     add = parser.add_argument
     inputs.add_out(parser, _WRITTEN.format("new"))
     add("--node", metavar="ID", help="the node whose levels below are rebuilt (default: the root)")
@@ -288,7 +288,7 @@ def regroup(options: argparse.Namespace) -> int:
         folds=options.folds,
         random_state=options.seed,
         progress=True,
-        **inputs.settings(options),
+        **inputs.settings(options, read),
     )
     found = found.renamed(by_id) if by_id else found
     console.show(found.summary(options.top, by_id or None).splitlines())

@@ -114,7 +114,8 @@ class ItemScores:
         settings = [f"{name} {self.config[name]}" for name in names if name in self.config]
         return ", ".join([repr(self), *settings])
 
-    def _weight_lines(self) -> list[str]:
+    def weight_lines(self) -> list[str]:
+        """Return a line on the weights, if there are any."""
         if self.sample_weight is None:
             return []
         return [f"mean over searches by sample_weight: {self.config['sample_weight']}"]
@@ -196,7 +197,7 @@ class HQSResult(ItemScores):
         settings = ", ".join(f"{key}={value}" for key, value in self.config.items())
         lines = [
             f"HQS {self.score:z.6f} over {len(values)} item(s)",
-            *self._weight_lines(),
+            *self.weight_lines(),
             *self._sampling_lines(),
             f"values: min {values.min():z.4f}, 10% {low:z.4f}, median {middle:z.4f}, 90% {high:z.4f}, "
             f"max {values.max():z.4f}",

@@ -134,7 +134,7 @@ class SearchLengthResult(ItemScores):
         settings = ", ".join(f"{key}={value}" for key, value in self.config.items())
         lines = [
             f"reduction of the expected search length {self.score:z.6f} over {len(values)} item(s)",
-            *self._weight_lines(),
+            *self.weight_lines(),
             *self._sampling_lines(),
             self.sentence(),
             f"values: min {values.min():z.4f}, 10% {low:z.4f}, median {middle:z.4f}, 90% {high:z.4f}, "

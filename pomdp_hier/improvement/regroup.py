@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from pomdp_hier._arguments import Floats, Ints, check_integer, check_level, is_real, numbered, unexpected
+from pomdp_hier._intervals import weighted_mean
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import counted, listed
 from pomdp_hier.features.items import ItemFeatures
@@ -45,8 +46,8 @@ _JUDGED = 5_000  # items that judge a grouping
 _REFINED = 4  # groupings of one level
 _LISTED = 12  # groupings that are compared on held-out items
 _REFUSED = dict.fromkeys(
-    ("sample_size", "half_width", "sampling", "updater", "n_jobs", "checkpoint", "policy_version", "sample_weight"),
-    "regroup counts every item once. Leave it out.",
+    ("sample_size", "half_width", "sampling", "updater", "n_jobs", "checkpoint", "policy_version"),
+    "regroup scores every item. Leave it out.",
 ) | dict.fromkeys(("policy", "tie", "reward", "engine"), "searchers who may go back do not use it. Leave it out.")
 
 
@@ -151,6 +152,7 @@ class Regrouping:
         verdict = "confirmed" if self.confirmed else "not confirmed"
         lines = [
             f"{'':<24}{'as it is':>10}{'regrouped':>11}",
+            *self.before.weight_lines(),
             f"{'search length score':<24}{self.before.score:>z10.4f}{self.after.score:>z11.4f}",
             f"{'items looked at':<24}{_items(self.before):>z10.1f}{_items(self.after):>z11.1f}",
             f"{'labels read':<24}{_labels(self.before):>z10.1f}{_labels(self.after):>z11.1f}",
@@ -217,7 +219,8 @@ def regroup(
         folds: The number of folds for the held-out gain; 0 for none.
         confidence: The level of the interval of the held-out gain.
         random_state: The seed of the folds, and of the sample that scores groupings of more than 5,000 items.
-        **settings: As for `expected_search_length`.
+        **settings: As for `expected_search_length`. Scores and held-out gains are means over searches with
+            ``sample_weight``; centroids and sizes stay those of the items.
 
     Raises:
         FeatureError: The features do not fit the items.
@@ -258,7 +261,10 @@ def regroup(
         for k in range(folds):
             rises.append(judge.held_out_rise(prepared, place, np.flatnonzero(fold == k), before))
             bar.update(1)
-    held_out = measured(np.concatenate(rises), confidence) if rises else HeldOutGain()
+    held_out = HeldOutGain()
+    if rises:
+        order = np.argsort(fold, kind="stable")
+        held_out = measured(np.concatenate(rises), confidence, _weights_of(prepared, order))
     names, after_headings = _group_names(prepared, place, plan, terms)
     tree, numbers = plan.made(hierarchy, place, names)
     after = lengths_of_items(prepared.on(tree), Run(threads=run.threads), label_cost, items)
@@ -292,10 +298,18 @@ class Judge:
     def score(self, prepared: Prepared, place: Place, plan: Plan, items: Ints | None = None) -> float:
         """Return the score of a grouping over these items, or all; over a sample of many."""
         items = np.arange(prepared.hierarchy.n_items) if items is None else items
+        weights = _weights_of(prepared, items)
+        if weights is not None and weights.any():
+            items = items[weights > 0]
         if len(items) > _JUDGED:
             items = np.sort(np.random.default_rng(self.seed).choice(items, _JUDGED, replace=False))
-        tree = plan.made(prepared.hierarchy, place)[0]
-        return float(lengths_of_items(prepared.on(tree), self.run, self.label_cost, items).values.mean())
+        values, weights = self._values(prepared, place, plan, items), _weights_of(prepared, items)
+        return float(values.mean()) if weights is None or not weights.any() else weighted_mean(values, weights)
+
+    def _values(self, prepared: Prepared, place: Place, plan: Plan, items: Ints) -> Floats:
+        """Return the values of some items, which may all have weight 0, under a grouping."""
+        equal = replace(prepared.on(plan.made(prepared.hierarchy, place)[0]), weights=None)
+        return lengths_of_items(equal, self.run, self.label_cost, items).values
 
     def best(self, prepared: Prepared, place: Place) -> tuple[Plan, dict[str, float]]:
         """Return the best grouping, and the score of every one by name."""
@@ -332,6 +346,7 @@ class Judge:
         tree = prepared.hierarchy
         half = fold_of(tree.starts[: tree.n_items], 2, self.seed) == 1
         total = dict.fromkeys((plan.name for plan in plans), 0.0)
+        searches = np.ones(tree.n_items) if prepared.weights is None else prepared.weights
 
         def again(part: Prepared, small: Place) -> list[Plan]:
             vectors = vectors_of(part, small.headings)
@@ -342,14 +357,13 @@ class Judge:
             out = np.flatnonzero(others)
             made = self.without(prepared, place, out, again)
             for plan, found in zip(plans, made or [plans[-1]] * len(plans), strict=True):
-                total[plan.name] += self.score(prepared, place, found, out) * len(out) / tree.n_items
+                share = searches[out].sum() / searches.sum()
+                total[plan.name] += self.score(prepared, place, found, out) * share
         return total
 
     def held_out_rise(self, prepared: Prepared, place: Place, out: Ints, before: SearchLengthResult) -> Floats:
         """Return the rise of the values of some items by the grouping that the others choose."""
-        tree = self.chosen_without(prepared, place, out).made(prepared.hierarchy, place)[0]
-        after = lengths_of_items(prepared.on(tree), self.run, self.label_cost, out)
-        return after.values - before.values[out]
+        return self._values(prepared, place, self.chosen_without(prepared, place, out), out) - before.values[out]
 
     def chosen_without(self, prepared: Prepared, place: Place, out: Ints) -> Plan:
         """Return the grouping that the items other than these choose, without the rows of these."""
@@ -387,6 +401,10 @@ class Judge:
             above = np.where(plan.above >= 0, part.nodes[np.maximum(plan.above, 0)], plan.above)
             found.append(Plan(plan.name, parents, above, plan.steps))
         return found
+
+
+def _weights_of(prepared: Prepared, items: Ints) -> Floats | None:
+    return None if prepared.weights is None else prepared.weights[items]
 
 
 def _check_terms(terms: Any, prepared: Prepared) -> None:

@@ -318,6 +318,11 @@ def _sentences(found: Regrouping) -> list[str]:
     return [
         "The new groups are one proposal, to be taken as a whole. Headings stay whole, and no item moves by itself.",
         verdict,
+        *(
+            ["Scores and gains are means over searches, not over items."]
+            if found.before.sample_weight is not None
+            else []
+        ),
     ]
 
 

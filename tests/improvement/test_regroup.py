@@ -87,6 +87,97 @@ def test_the_scores_are_those_of_the_search_length():
     assert not found.confirmed
 
 
+COUNTS = np.random.default_rng(0).integers(0, 6, SECTIONS * HEADINGS * ITEMS)
+
+
+def counted_mean(values, items=slice(None)):
+    """The mean of the values, each counted as often as its weight says."""
+    return np.repeat(np.asarray(values, dtype=float), COUNTS[items]).mean()
+
+
+@pytest.mark.parametrize("folds", [0, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
+def test_integer_weights_are_values_counted_so_often(folds):
+    X, tree = catalogue(np.random.default_rng(1), mixed=True)
+    found = regroup(X, tree, delta=0.05, folds=folds, sample_weight=COUNTS)
+    for scored, each in ((found.before, tree), (found.after, found.tree)):
+        plain = expected_search_length(X, each, delta=0.05, label_cost=1)
+        assert scored.score == pytest.approx(counted_mean(plain.values), abs=1e-12)
+    assert found.tried["as it is"] == pytest.approx(found.before.score, abs=1e-12)
+    assert found.tried[found.method] == pytest.approx(found.after.score, abs=1e-12)
+    assert "mean over searches by sample_weight" in found.summary()
+    if not folds:
+        return
+    prepared = prepare(X, tree, Settings(delta=0.05), sample_weight=COUNTS)
+    place, judge = place_of(tree, None, None, None), Judge(Run(), 1.0, 0.05, 0)
+    before = expected_search_length(X, tree, delta=0.05, label_cost=1).values
+    gains = np.zeros(tree.n_items)
+    fold = fold_of(tree.starts[: tree.n_items], folds, 0)
+    for k in range(folds):
+        out = np.flatnonzero(fold == k)
+        other = judge.chosen_without(prepared, place, out).made(tree, place)[0]
+        gains[out] = expected_search_length(X, other, delta=0.05, label_cost=1).values[out] - before[out]
+    assert found.held_out.gain == pytest.approx(counted_mean(gains), abs=1e-12)
+    assert found.held_out.gain != pytest.approx(gains.mean(), abs=1e-6)
+
+
+@pytest.mark.slow
+def test_halves_are_counted_as_their_searches():
+    X, tree = catalogue(np.random.default_rng(1), mixed=True)
+    prepared = prepare(X, tree, Settings(delta=0.05), sample_weight=COUNTS)
+    place, judge = place_of(tree, None, None, None), Judge(Run(), 1.0, 0.05, 0)
+    given = given_plan(tree, place)
+    held = judge._held_out(prepared, place, [given])
+    values = expected_search_length(X, tree, delta=0.05, label_cost=1).values
+    assert held[given.name] == pytest.approx(counted_mean(values), abs=1e-12)
+
+
+@pytest.mark.slow
+def test_equal_weights_change_nothing():
+    X, tree = catalogue(np.random.default_rng(1), mixed=True)
+    plain, same = (regroup(X, tree, delta=0.05, sample_weight=each) for each in (None, np.full(tree.n_items, 3)))
+    assert (repr(same), same.tried, same.held_out) == (repr(plain), plain.tried, plain.held_out)
+    assert same.summary() == plain.summary()
+    assert same.tree == plain.tree
+
+
+@pytest.mark.slow
+def test_weights_go_with_every_other_setting():
+    X, tree = catalogue(np.random.default_rng(1), mixed=True)
+    for settings in (
+        {"label_cost": 0},
+        {"level": 1},
+        {"node": tree.labels[int(tree.children(tree.root)[0])], "level": 2},
+        {"max_children": 6},
+        {"tolerance": 0.5},
+        {"terms": [f"t{k}" for k in range(X.shape[1])]},
+        {"folds": 3, "confidence": 0.5, "random_state": 3},
+        {"similarity": "negative_euclidean"},
+        {"nu": 2.0, "enter_own_singleton": False},
+    ):
+        given = {"delta": 0.05, "folds": 0, **settings}
+        weighted = regroup(X, tree, **given, sample_weight=COUNTS)
+        shared = {name: given[name] for name in ("delta", "similarity", "nu", "enter_own_singleton") if name in given}
+        values = expected_search_length(X, tree, label_cost=given.get("label_cost", 1), **shared).values
+        assert weighted.before.score == pytest.approx(counted_mean(values), abs=1e-12)
+        assert weighted.tried["as it is"] == pytest.approx(counted_mean(values), abs=1e-12)
+
+
+@pytest.mark.slow
+def test_folds_and_headings_that_nobody_looks_for():
+    X, tree = catalogue(np.random.default_rng(1), mixed=True)
+    weights = np.zeros(tree.n_items)
+    weights[:3] = [1, 2, 4]  # items of one heading
+    found = regroup(X, tree, delta=0.05, folds=2, sample_weight=weights)
+    assert found.held_out.n_items == tree.n_items
+    assert np.isfinite(found.held_out.gain)
+    assert found.before.score == pytest.approx(
+        np.average(expected_search_length(X, tree, delta=0.05, label_cost=1).values[:3], weights=[1, 2, 4]), abs=1e-12
+    )
+    weights[1:] = 0
+    one = regroup(X, tree, delta=0.05, folds=2, sample_weight=weights)
+    assert np.isfinite(one.after.score)
+
+
 def test_a_tree_in_order_stays():
     X, tree = catalogue(np.random.default_rng(2), mixed=False)
     found = regroup(X, tree, delta=0.05, folds=0)
