@@ -35,7 +35,7 @@ ADVICE = [  # a call, its advice, the same with the advice taken, and its value
     (lambda: rebuilt(2), "the root, with 2 headings; .* nothing to rebuild", lambda: rebuilt(3), 3),
     *(
         (lambda name=name: rebuilt(**{name: None if name == "checkpoint" else 1}), "Leave it out", rebuilt, 6)
-        for name in ("sample_size", "n_jobs", "sample_weight", "policy", "tie", "engine")
+        for name in ("sample_size", "n_jobs", "checkpoint", "policy", "tie", "engine")
     ),
 ]
 
