@@ -1,7 +1,6 @@
 """Alpha vectors: maxima of linear functions of the belief, which of them are best at some belief, and where."""
 
-from collections import deque
-from collections.abc import Hashable
+from collections.abc import Generator, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +21,9 @@ _LP_ENTRIES = 50_000  # coefficients of linear programs that are solved together
 _MOST_PIVOTS = 50  # per state, of a simplex; degenerate games may cycle
 _PIVOT = 1e-10
 _DUALITY_GAP = 1e-10  # relative to the scale of the vectors
+
+_Search = Generator[Floats, Floats, tuple[Ints, Floats]]
+"""A search for useful vectors: it asks games ``[n, S, K]``, and is sent the beliefs ``[n, S]`` that solve them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,15 +181,11 @@ class Points:
     """Beliefs at which vectors were best: the uniform belief, the corner beliefs, and the latest ones found."""
 
     def __init__(self, size: int) -> None:
-        self._fixed = np.concatenate([np.full((1, size), 1 / size), np.eye(size)])
-        self._found: deque[Floats] = deque()
-        self._known = {row.tobytes() for row in self._fixed}
-        self._rows: Floats | None = None
+        self._rows: Floats = np.concatenate([np.full((1, size), 1 / size), np.eye(size)])
+        self._known = {row.tobytes() for row in self._rows}
 
     def over(self, columns: Ints, n_vectors: int) -> Floats:
         """Return ``[m, len(columns)]``, beliefs over these states, fewer for more vectors."""
-        if self._rows is None:
-            self._rows = np.stack([*self._fixed, *self._found])
         if len(columns) == self._rows.shape[1]:  # these are normalised
             return self._rows[: max(1, _ENTRIES // n_vectors)]
         rows = self._rows[:, columns]
@@ -197,39 +195,87 @@ class Points:
 
     def add(self, columns: Ints, beliefs: Floats) -> None:
         """Add beliefs ``[m, len(columns)]`` over these states."""
-        whole = np.zeros((len(beliefs), self._fixed.shape[1]))
+        whole = np.zeros((len(beliefs), self._rows.shape[1]))
         whole[:, columns] = beliefs
-        for row in whole:
-            name = row.tobytes()
-            if name not in self._known:
-                if len(self._found) == _POINTS:
-                    self._known.discard(self._found.popleft().tobytes())
-                self._known.add(name)
-                self._found.append(row)
-                self._rows = None
+        fresh = {name: row for row in whole if (name := row.tobytes()) not in self._known}
+        self._known.update(fresh)
+        rows = np.concatenate([self._rows, *(row[None] for row in fresh.values())])
+        first = self._rows.shape[1] + 1  # those before stay
+        self._known.difference_update(row.tobytes() for row in rows[first:-_POINTS])
+        self._rows = np.concatenate([rows[:first], rows[first:][-_POINTS:]])
 
 
 def prune(vectors: Floats, tolerance: float, points: Points, labels: Bools | None = None) -> Ints:
     """Return the positions of the vectors that are best at some belief; across legalities compared pointwise."""
-    finite = np.isfinite(vectors)
-    kept = _not_dominated(vectors, labels)
-    if labels is None and finite.all():
-        groups = [kept]
-    else:
-        patterns = finite[kept] if labels is None else np.concatenate([finite[kept], labels[kept]], axis=1)
-        group = np.unique(patterns, axis=0, return_inverse=True)[1].ravel()
-        groups = [kept[group == g] for g in range(int(group.max()) + 1)]
-    useful: list[int] = []
-    for members in groups:
-        columns = np.flatnonzero(finite[members[0]])
-        if len(members) == 1 and len(columns):
-            useful.append(int(members[0]))
-        elif len(columns):  # a plan that is legal nowhere is dropped
-            own = vectors[members] if len(columns) == vectors.shape[1] else vectors[np.ix_(members, columns)]
-            best, beliefs = _useful(own, tolerance, points.over(columns, len(members)))
-            useful.extend(members[best].tolist())
-            points.add(columns, beliefs)
-    return np.array(sorted(useful), dtype=np.int64)
+    return prune_together([vectors], tolerance, points, labels)[0]
+
+
+def prune_together(sets: list[Floats], tolerance: float, points: Points, labels: Bools | None = None) -> list[Ints]:
+    """Return what `prune` returns for each of some sets; their linear programs are solved together."""
+    searches: list[_Search] = []
+    whose: list[tuple[int, Ints, Ints]] = []
+    useful: list[list[int]] = [[] for _ in sets]
+    for n, vectors in enumerate(sets):
+        finite = np.isfinite(vectors)
+        kept = _not_dominated(vectors, labels)
+        if labels is None and finite.all():
+            groups = [kept]
+        else:
+            patterns = finite[kept] if labels is None else np.concatenate([finite[kept], labels[kept]], axis=1)
+            group = np.unique(patterns, axis=0, return_inverse=True)[1].ravel()
+            groups = [kept[group == g] for g in range(int(group.max()) + 1)]
+        for members in groups:
+            columns = np.flatnonzero(finite[members[0]])
+            if len(members) == 1 and len(columns):
+                useful[n].append(int(members[0]))
+            elif len(columns):  # a plan that is legal nowhere is dropped
+                own = vectors[members] if len(columns) == vectors.shape[1] else vectors[np.ix_(members, columns)]
+                searches.append(_useful(own, tolerance, points.over(columns, len(members))))
+                whose.append((n, members, columns))
+    for (n, members, columns), (best, beliefs) in zip(whose, _answered(searches), strict=True):
+        useful[n].extend(members[best].tolist())
+        points.add(columns, beliefs)
+    return [np.array(sorted(kept), dtype=np.int64) for kept in useful]
+
+
+def _answered(searches: list[Any]) -> list[Any]:
+    """Return the results of searches for useful vectors, whose games are solved together."""
+    results: list[Any] = [None] * len(searches)
+    answers: dict[int, Any] = dict.fromkeys(range(len(searches)))
+    while answers:
+        asked: dict[int, Floats] = {}
+        for n, answer in answers.items():
+            try:
+                asked[n] = searches[n].send(answer)
+            except StopIteration as end:
+                results[n] = end.value
+        answers = {}
+        for batch, shape in _batches(asked):
+            gaps, first = np.empty(shape), 0
+            for n in batch:
+                rows, _, count = asked[n].shape
+                gaps[first : first + rows, :, :count] = asked[n]
+                gaps[first : first + rows, :, count:] = asked[n][:, :, -1:]  # the last rival again changes nothing
+                first += rows
+            beliefs, first = _solved_games(gaps), 0
+            for n in batch:
+                answers[n] = beliefs[first : first + len(asked[n])]
+                first += len(asked[n])
+    return results
+
+
+def _batches(asked: dict[int, Floats]) -> list[tuple[list[int], tuple[int, int, int]]]:
+    """Return groups of games ``[n, S, K]`` over equally many states, each with the shape of all its games together."""
+    batches: list[tuple[list[int], tuple[int, int, int]]] = []
+    for n, gaps in asked.items():
+        for b, (batch, (rows, size, count)) in enumerate(batches):
+            joined = (rows + len(gaps), size, max(count, gaps.shape[2]))
+            if size == gaps.shape[1] and joined[0] * size * joined[2] <= _LP_ENTRIES:
+                batches[b] = ([*batch, n], joined)
+                break
+        else:
+            batches.append(([n], gaps.shape))
+    return batches
 
 
 def _not_dominated(vectors: Floats, labels: Bools | None) -> Ints:
@@ -241,7 +287,10 @@ def _not_dominated(vectors: Floats, labels: Bools | None) -> Ints:
     by_column = np.ascontiguousarray(rows.T)  # few columns and many vectors: compared column by column
     if len(rows) * rows.size <= _COMPARED:
         below: Bools = np.all(by_column[:, None, :] <= by_column[:, :, None], axis=0)
-        below[np.tril(below & below.T)] = False  # itself, and an equal one before it
+        below.reshape(-1)[:: len(rows) + 1] = False  # itself
+        mutual = below & below.T
+        if mutual.any():
+            below[np.tril(mutual)] = False  # an equal one before it
         return np.flatnonzero(~below.any(axis=0))
     alive = np.ones(len(rows), dtype=bool)
     for i in np.argsort(-rows.sum(axis=1), kind="stable"):  # those that exceed many come first
@@ -251,7 +300,7 @@ def _not_dominated(vectors: Floats, labels: Bools | None) -> Ints:
     return np.flatnonzero(alive)
 
 
-def _useful(vectors: Floats, tolerance: float, points: Floats) -> tuple[Ints, Floats]:
+def _useful(vectors: Floats, tolerance: float, points: Floats) -> _Search:
     """Return the positions of the vectors that are best at some belief, and these beliefs ``[m, S]``.
 
     Lark's filter: a vector is useless if it beats the vectors known to be best at no belief. Otherwise the best vector
@@ -264,18 +313,21 @@ def _useful(vectors: Floats, tolerance: float, points: Floats) -> tuple[Ints, Fl
     left[kept] = False
     waiting = np.flatnonzero(left)
     while len(waiting):
-        asked, beliefs, margins = _asked(vectors, waiting, np.array(kept), np.array(witnesses), scale, tolerance)
+        asked, beliefs, margins = yield from _asked(
+            vectors, waiting, np.array(kept), np.array(witnesses), scale, tolerance
+        )
         left[asked[margins <= tolerance]] = False
         waiting = np.flatnonzero(left)
         hopeful = beliefs[margins > tolerance]
         scores, ahead = hopeful @ vectors[waiting].T, (vectors[kept] @ hopeful.T).max(axis=0)
         for n, belief in enumerate(hopeful):
-            top = scores[n].max(initial=-np.inf)
+            best = int(scores[n].argmax())
+            top = scores[n, best]
             if n and top - ahead[n] <= tolerance * scale:
                 continue  # a vector added in the meantime is best here
-            tied = np.flatnonzero(scores[n] >= top - 1e-14 * scale).tolist()
-            # of several best at this belief, the lexicographically greatest is best nearby
-            best = tied[0] if len(tied) == 1 else max(tied, key=lambda i: tuple(vectors[waiting[i]]))
+            tied = scores[n] >= top - 1e-14 * scale
+            if np.count_nonzero(tied) > 1:  # the lexicographically greatest is best nearby
+                best = max(np.flatnonzero(tied).tolist(), key=lambda i: tuple(vectors[waiting[i]]))
             kept.append(int(waiting[best]))
             witnesses.append(belief)
             scores[:, best] = -np.inf
@@ -287,7 +339,7 @@ def _useful(vectors: Floats, tolerance: float, points: Floats) -> tuple[Ints, Fl
 
 def _asked(
     vectors: Floats, waiting: Ints, kept: Ints, witnesses: Floats, scale: float, tolerance: float
-) -> tuple[Ints, Floats, Floats]:
+) -> Generator[Floats, Floats, tuple[Ints, Floats, Floats]]:
     """Return some of the waiting vectors, with beliefs and margins over the kept vectors.
 
     Each is compared with a few close rivals first. No margin over them is proof. A margin is proof if it is one over
@@ -295,18 +347,24 @@ def _asked(
     """
     size, near = vectors.shape[1], min(len(kept), _NEAR * vectors.shape[1])
     asked = waiting[: max(1, _LP_ENTRIES // (near * size))]
+    if near == len(kept):
+        beliefs = yield (gaps := (vectors[asked, :, None] - vectors[kept].T) / scale)  # [n, S, K]
+        return asked, beliefs, np.einsum("nsk,ns->nk", gaps, beliefs).min(axis=1)
     behind = np.einsum("ks,ks->k", vectors[kept], witnesses) - vectors[asked] @ witnesses.T
     rivals = np.argpartition(behind, near - 1, axis=1)[:, :near]
     beliefs, margins = np.empty((len(asked), size)), np.empty(len(asked))
     open_ = np.arange(len(asked))
-    while len(open_):
+    while True:
         own = vectors[asked[open_]]
-        found, apparent = _margins(own, vectors[kept[rivals]], scale)
+        found = yield (gaps := (own[:, :, None] - vectors[kept[rivals]].transpose(0, 2, 1)) / scale)
+        apparent = np.einsum("nsk,ns->nk", gaps, found).min(axis=1)
         scores = found @ vectors[kept].T
         best = scores.argmax(axis=1)
         true = (np.einsum("ns,ns->n", own, found) - scores.max(axis=1)) / scale
         beliefs[open_], margins[open_] = found, np.minimum(apparent, true)
         beyond = (apparent > tolerance) & (true <= tolerance) & (rivals != best[:, None]).all(axis=1)
+        if not beyond.any():
+            break
         open_, rivals = open_[beyond], np.column_stack([rivals, best])[beyond]
     return asked, beliefs, margins
 
@@ -319,33 +377,26 @@ def _best_at(vectors: Floats, points: Floats, least: float) -> tuple[list[int], 
     scores = points @ vectors.T
     best = scores.argmax(axis=1)
     if len(vectors) > 1:
-        second, first = np.partition(scores, -2, axis=1)[:, -2:].T
-        found = dict(
-            zip(best[first - second > least][::-1].tolist(), points[first - second > least][::-1], strict=True)
-        )
+        others, at = scores.copy(), np.arange(len(points))
+        others[at, best] = -np.inf
+        clear = np.flatnonzero(scores[at, best] - others.max(axis=1) > least)[::-1]
+        found = dict(zip(best[clear].tolist(), clear.tolist(), strict=True))
         if found:
-            return list(found), list(found.values())
+            return list(found), list(points[list(found.values())])
     tied = np.flatnonzero(scores[0] >= scores[0].max() - least)
     return [max(tied.tolist(), key=lambda i: tuple(vectors[i]))], [points[0]]
 
 
-def _margins(candidates: Floats, others: Floats, scale: float) -> tuple[Floats, Floats]:
-    """Return for each candidate the belief of its largest margin over all others, and that margin over the scale.
+def _solved_games(gaps: Floats) -> Floats:
+    """Return the beliefs ``[n, S]`` that solve the games ``max_b min_k sum_s b(s) gaps[s, k]`` of ``[n, S, K]``.
 
-    ``max_b min_k b (candidate - other_k)`` over beliefs is a matrix game. Games whose solution the dense simplex does
-    not prove are solved again by HiGHS.
-
-    Args:
-        candidates: ``[n, S]``.
-        others: ``[n, K, S]``, the rivals of each candidate.
-        scale: The unit of the margins.
+    Games whose solution the dense simplex does not prove are solved again by HiGHS.
     """
-    gaps = (candidates[:, :, None] - others.transpose(0, 2, 1)) / scale  # [n, S, K]
     beliefs, beyond = _game_beliefs(gaps)
     rest = np.flatnonzero(beyond > _DUALITY_GAP)
     if len(rest):
         beliefs[rest] = _linear_programs(gaps[rest])
-    return beliefs, np.einsum("nsk,ns->nk", gaps, beliefs).min(axis=1)
+    return beliefs
 
 
 def _game_beliefs(gaps: Floats) -> tuple[Floats, Floats]:
@@ -364,39 +415,51 @@ def _game_beliefs(gaps: Floats) -> tuple[Floats, Floats]:
         ([[0.666666667, 0.333333333]], True)
     """
     n, size, count = gaps.shape
+    states = np.arange(size)
     tableau = np.zeros((n, size + 1, count + size + 1))
-    tableau[:, :size, :count] = gaps + (1.0 - gaps.min(axis=(1, 2)))[:, None, None]
-    tableau[:, :size, count:-1] = np.eye(size)
+    np.add(gaps, (1.0 - gaps.reshape(n, -1).min(axis=1))[:, None, None], out=tableau[:, :size, :count])
+    tableau[:, states, count + states] = 1.0
     tableau[:, :size, -1] = 1.0
     tableau[:, size, :count] = -1.0
-    basis = np.tile(np.arange(count, count + size), (n, 1))
-    mixtures, beliefs, open_ = np.zeros((n, count + size)), np.zeros((n, size)), np.arange(n)
-    entering = tableau[:, :size, :count].max(axis=1).argmin(axis=1)  # all reduced costs are the same: the longest step
-    for _ in range(_MOST_PIVOTS * size):
-        at = np.arange(len(open_))
-        column = tableau[at, :, entering]
-        ratio = np.full((len(at), size), np.inf)
-        np.divide(tableau[:, :size, -1], column[:, :size], out=ratio, where=column[:, :size] > _PIVOT)
-        leaving = ratio.argmin(axis=1)
-        row = tableau[at, leaving] / column[at, leaving, None]
-        column[at, leaving] = 0.0
-        tableau -= column[:, :, None] * row[:, None, :]
-        tableau[at, leaving] = row
-        basis[at, leaving] = entering
-        entering = tableau[:, size, :-1].argmin(axis=1)
-        done = tableau[at, size, entering] >= -_PIVOT
-        if done.any():
-            solved, on = open_[done], ~done
-            mixtures[solved[:, None], basis[done]] = tableau[done, :size, -1]
-            beliefs[solved] = tableau[done, size, count:-1]
-            open_, tableau, basis, entering = open_[on], tableau[on], basis[on], entering[on]
-            if not len(open_):
-                break
-    beliefs[open_], mixtures[open_, 0] = 1.0, 1.0  # not solved: the gap says so
-    beliefs = np.clip(beliefs, 0.0, None)
-    beliefs /= beliefs.sum(axis=1, keepdims=True)
-    mixtures = np.clip(mixtures[:, :count], 0.0, None)
-    mixtures /= mixtures.sum(axis=1, keepdims=True)
+    basis = np.empty((n, size), dtype=np.int64)
+    basis[:] = states + count
+    mixtures, beliefs, open_ = np.zeros((n, count + size)), np.ones((n, size)), np.arange(n)
+    mixtures[:, 0] = 1.0
+    entering = tableau[:, :size, :count].max(axis=1).argmin(axis=1)
+    at = np.arange(n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(_MOST_PIVOTS * size):
+            column = tableau[at, :, entering]
+            above = column[:, :size]
+            ratio = tableau[:, :size, -1] / above
+            ratio[above <= _PIVOT] = np.inf
+            leaving = ratio.argmin(axis=1)
+            row = tableau[at, leaving]
+            row /= column[at, leaving][:, None]
+            column[at, leaving] = 0.0
+            tableau -= column[:, :, None] * row[:, None, :]
+            tableau[at, leaving] = row
+            basis[at, leaving] = entering
+            costs = tableau[:, size, :-1]
+            entering = costs.argmin(axis=1)
+            done = costs[at, entering] >= -_PIVOT
+            solved = np.count_nonzero(done)
+            if 2 * solved >= len(at):
+                which = open_[done]
+                mixtures[which, 0] = 0.0
+                mixtures[which[:, None], basis[done]] = tableau[done, :size, -1]
+                beliefs[which] = tableau[done, size, count:-1]
+                if solved == len(at):
+                    break
+                on = ~done
+                open_, tableau, basis, entering = open_[on], tableau[on], basis[on], entering[on]
+                at = at[: len(open_)]
+            elif solved:
+                entering = np.where(done, basis[:, 0], entering)
+    np.maximum(beliefs, 0.0, out=beliefs)
+    beliefs /= beliefs.sum(axis=1)[:, None]
+    mixtures = np.maximum(mixtures[:, :count], 0.0)
+    mixtures /= mixtures.sum(axis=1)[:, None]
     above = np.einsum("nsk,nk->ns", gaps, mixtures).max(axis=1)
     return beliefs, above - np.einsum("nsk,ns->nk", gaps, beliefs).min(axis=1)
 

@@ -10,12 +10,14 @@ from scipy import sparse
 from pomdp_hier._arguments import Floats, Ints, check_integer, is_real, unexpected
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ModelError, PlanningError
-from pomdp_hier.planning.alpha_vectors import LeafVectors, Points, prune
+from pomdp_hier.planning.alpha_vectors import LeafVectors, Points, prune, prune_together
 from pomdp_hier.planning.decision import TERMINAL_VALUE, Decision, best_and_tied, outcome_matrix, where_to_decide
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.pomdp.tabular import TabularPOMDP
+
+_TOGETHER = 20_000  # entries of the vectors ahead of all outcomes, of actions that are backed up together
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,15 +183,16 @@ def value_iteration(
         raise unexpected("tolerance", tolerance, "a number of at least 0")
     compiled = problem.compiled
     require_float_range(compiled, horizon_sum(compiled.discount, horizon))
-    size, count = compiled.n_states, compiled.n_observations
-    outcomes = [_by_observation(outcome_matrix(compiled, a), size, count) for a in range(compiled.n_actions)]
-    points = Points(size)
-    stages: list[tuple[Floats, Ints]] = [(np.zeros((1, size)), np.full(1, -1, dtype=np.int64))]
+    after = _Outcomes.of(compiled)
+    points = Points(compiled.n_states)
+    stages: list[tuple[Floats, Ints]] = [(np.zeros((1, compiled.n_states)), np.full(1, -1, dtype=np.int64))]
     for _ in range(horizon):
-        parts = []
-        for a, outcome in enumerate(outcomes):
-            vectors = _backup(compiled, a, outcome, stages[-1], tolerance, max_vectors, points)
-            parts.append((vectors, np.full(len(vectors), a, dtype=np.int64)))
+        at_once = max(1, _TOGETHER * compiled.n_actions // (after.matrix.shape[0] * len(stages[-1][0]) or 1))
+        sets: list[Floats] = []
+        for first in range(0, compiled.n_actions, at_once):
+            some = range(first, min(first + at_once, compiled.n_actions))
+            sets += _backup(compiled, some, after, stages[-1], tolerance, max_vectors, points)
+        parts = [(vectors, np.full(len(vectors), a, dtype=np.int64)) for a, vectors in enumerate(sets)]
         stacked = np.concatenate([part[0] for part in parts])
         actions = np.concatenate([part[1] for part in parts])
         labels = None if compiled.legal_after is None else compiled.legal_after.T[actions]
@@ -198,52 +201,87 @@ def value_iteration(
     return FiniteHorizonSolution(compiled, tuple(stages))
 
 
-def _by_observation(flat: sparse.csr_array, size: int, count: int) -> tuple[list[int], sparse.csr_array]:
-    """Return the positions of the possible observations, and their matrices ``[S, S']`` below each other."""
-    blocks = {o: flat[:, o * size : (o + 1) * size] for o in range(count)}
-    seen = [o for o, block in blocks.items() if block.nnz]
-    below = sparse.vstack([blocks[o] for o in seen], format="csr") if seen else (0, size)
-    return seen, sparse.csr_array(below)
+@dataclass(frozen=True, eq=False)
+class _Outcomes:
+    """The outcomes of all actions, a block of rows for each action and possible observation.
+
+    Attributes:
+        matrix: ``[B S, S']`` CSR, ``p(s', o | s, a)``.
+        observation: ``[B]``, the position of each block's observation.
+        first: ``[A + 1]``, the first block of each action.
+    """
+
+    matrix: sparse.csr_array
+    observation: Ints
+    first: list[int]
+
+    @classmethod
+    def of(cls, compiled: TabularPOMDP) -> "_Outcomes":
+        size, count = compiled.n_states, compiled.n_observations
+        matrices = [outcome_matrix(compiled, a) for a in range(compiled.n_actions)]
+        lengths = np.concatenate([np.diff(matrix.indptr) for matrix in matrices])
+        row = np.repeat(np.arange(len(lengths)), lengths)
+        observation, state = np.divmod(np.concatenate([matrix.indices for matrix in matrices], dtype=np.int64), size)
+        data = np.concatenate([matrix.data for matrix in matrices])
+        blocks, block = np.unique(row // size * count + observation, return_inverse=True)
+        row = block.ravel() * size + row % size
+        order = np.argsort(row, kind="stable")
+        indptr = np.append(0, np.cumsum(np.bincount(row, minlength=len(blocks) * size)))
+        matrix = sparse.csr_array((data[order], state[order], indptr), shape=(len(blocks) * size, size))
+        first = np.searchsorted(blocks, np.arange(compiled.n_actions + 1) * count)
+        return cls(matrix, blocks % count, first.tolist())
 
 
 def _backup(
     compiled: TabularPOMDP,
-    action: int,
-    outcomes: tuple[list[int], sparse.csr_array],
+    some: range,
+    outcomes: _Outcomes,
     ahead: tuple[Floats, Ints],
     tolerance: float,
     max_vectors: int,
     points: Points,
-) -> Floats:
-    """Return ``[K, S]``, the vectors of the action; ``-inf`` where it is not legal."""
+) -> list[Floats]:
+    """Return ``[K, S]`` for each of some actions, its vectors; ``-inf`` where it is not legal."""
+    results = {a: np.where(compiled.legal[a], compiled.reward[a], -np.inf)[None, :] for a in some}
+    low, high = outcomes.first[some.start], outcomes.first[some.stop]
+    projected = _projected(compiled, outcomes, low, high, ahead)
+    open_ = [n for n, vectors in enumerate(projected) if len(vectors) > 1]
+    for n, kept in zip(open_, prune_together([projected[n] for n in open_], tolerance, points), strict=True):
+        projected[n] = projected[n][kept]
+    sums = {a: range(outcomes.first[a] - low, outcomes.first[a + 1] - low) for a in some}
+    for step in range(max(map(len, sums.values()))):
+        crossed = []
+        for a in (a for a in some if step < len(sums[a])):
+            result, more = results[a], projected[sums[a][step]]
+            if len(result) * len(more) > max_vectors:
+                raise PlanningError(
+                    f"max_vectors: got {max_vectors:,}; expected at least {len(result) * len(more):,}, the vectors "
+                    "after one observation. Set it higher or the horizon lower, or use RTBSS for one belief."
+                )
+            results[a] = (result[:, None, :] + more[None, :, :]).reshape(-1, result.shape[1])
+            # a single vector that is finite everywhere shifts the others, which all stay useful
+            if len(more) > 1 and (len(result) > 1 or not np.isfinite(result).all()):
+                crossed.append(a)
+        for a, kept in zip(crossed, prune_together([results[a] for a in crossed], tolerance, points), strict=True):
+            results[a] = results[a][kept]
+    return list(results.values())
+
+
+def _projected(
+    compiled: TabularPOMDP, outcomes: _Outcomes, low: int, high: int, ahead: tuple[Floats, Ints]
+) -> list[Floats]:
+    """Return ``[K, S]`` for each block of outcomes, the discounted vectors ahead of its action and observation."""
     vectors, actions = ahead
-    result = np.where(compiled.legal[action], compiled.reward[action], -np.inf)[None, :]
-    seen, matrix = outcomes
-    if not seen:  # it is legal nowhere
-        return result
+    size, matrix = compiled.n_states, outcomes.matrix
+    if (high - low) * size < matrix.shape[0]:
+        matrix = matrix[low * size : high * size]
     ends = matrix @ vectors.T if compiled.discount else np.zeros((matrix.shape[0], 1))
-    ends = compiled.discount * ends.reshape(len(seen), compiled.n_states, -1)
-    usable = np.ones((len(seen), ends.shape[2]), dtype=bool)
+    ends = compiled.discount * ends.reshape(high - low, size, -1)
+    usable = np.ones((high - low, ends.shape[2]), dtype=bool)
     if compiled.legal_after is not None and actions[0] >= 0 and compiled.discount:
-        usable = compiled.legal_after[seen][:, actions]
+        usable = compiled.legal_after[outcomes.observation[low:high]][:, actions]
     # most often, one vector is the best in every state
     first = np.where(usable, ends.sum(axis=1), -np.inf).argmax(axis=1)
     best = np.take_along_axis(ends, first[:, None, None], axis=2)
     alone = (np.isfinite(best) & ((ends <= best) | ~usable[:, None, :]).all(axis=2, keepdims=True)).all(axis=(1, 2))
-    for n in range(len(seen)):
-        if alone[n]:
-            projected = best[n].T
-        else:
-            projected = ends[n].T[usable[n]]
-            projected = projected[prune(projected, tolerance, points)]
-        if len(result) * len(projected) > max_vectors:
-            raise PlanningError(
-                f"max_vectors: got {max_vectors:,}; expected at least {len(result) * len(projected):,}, the vectors "
-                "after one observation. Set it higher or the horizon lower, or use RTBSS for one belief."
-            )
-        # a single vector that is finite everywhere shifts the others, which all stay useful
-        moved = len(projected) == 1 or (len(result) == 1 and bool(np.isfinite(result).all()))
-        result = (result[:, None, :] + projected[None, :, :]).reshape(-1, result.shape[1])
-        if not moved:
-            result = result[prune(result, tolerance, points)]
-    return result
+    return [best[n].T if one else ends[n].T[usable[n]] for n, one in enumerate(alone.tolist())]

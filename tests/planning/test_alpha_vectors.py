@@ -9,7 +9,7 @@ import pytest
 
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.planning import alpha_vectors
-from pomdp_hier.planning.alpha_vectors import Points, prune
+from pomdp_hier.planning.alpha_vectors import Points, prune, prune_together
 
 TOLERANCE = 1e-10
 
@@ -90,7 +90,8 @@ def test_a_vector_is_held_against_more_rivals_until_one_of_them_or_a_belief_is_p
     n = 16
     vectors, kept, waiting = tangents(n, lift), np.arange(n + 1), np.arange(n + 1, 2 * n + 1)
     beliefs = np.column_stack([1 - kept / n, kept / n])[::-1]
-    asked, found, margins = alpha_vectors._asked(vectors, waiting, kept, beliefs, 1.0, TOLERANCE)
+    search = alpha_vectors._asked(vectors, waiting, kept, beliefs, 1.0, TOLERANCE)
+    asked, found, margins = alpha_vectors._answered([search])[0]
     assert asked.tolist() == waiting.tolist()
     assert margins == pytest.approx(np.full(n, lift))
     assert (vectors[asked] * found).sum(axis=1) - (found @ vectors[kept].T).max(axis=1) == pytest.approx(margins)
@@ -154,14 +155,31 @@ def test_points_are_remembered_once_and_normalised_over_the_states_in_question()
 
 def test_beliefs_where_vectors_were_best_spare_programs(monkeypatch):
     solved = []
-    margins = alpha_vectors._margins
-    monkeypatch.setattr(alpha_vectors, "_margins", lambda *given: solved.append(given) or margins(*given))
+    games = alpha_vectors._solved_games
+    monkeypatch.setattr(alpha_vectors, "_solved_games", lambda gaps: solved.append(gaps) or games(gaps))
     points, vectors = Points(2), tangents(12, 0.1)
     assert len(prune(vectors, TOLERANCE, points)) == 25
     assert solved
     solved.clear()
     assert len(prune(vectors + 1, TOLERANCE, points)) == 25
     assert not solved
+
+
+@pytest.mark.parametrize("most", [1, 200, 50_000])
+def test_sets_pruned_together_are_those_pruned_alone(monkeypatch, most):
+    rng = np.random.default_rng(5)
+    sets = [rng.normal(size=(size, 4)) for size in (1, 3, 40, 12, 30)]
+    sets[2][::3, 0] = sets[4][::2, 1] = sets[4][::3, 3] = -np.inf
+    sets.append(tangents(12, 0.1))
+    expected = [prune(vectors, TOLERANCE, Points(vectors.shape[1])).tolist() for vectors in sets]
+    asked, games = [], alpha_vectors._solved_games
+    monkeypatch.setattr(alpha_vectors, "_LP_ENTRIES", most)
+    monkeypatch.setattr(alpha_vectors, "_solved_games", lambda gaps: asked.append(gaps.shape) or games(gaps))
+    points = Points(4)
+    assert [found.tolist() for found in prune_together(sets[:-1], TOLERANCE, points)] == expected[:-1]
+    assert all(np.prod(shape) <= most or shape[0] == 1 for shape in asked)
+    assert prune_together([*sets[-1:] * 2], TOLERANCE, Points(2))[1].tolist() == expected[-1]
+    assert prune_together([], TOLERANCE, points) == []
 
 
 def test_a_program_that_fails_is_an_error(monkeypatch):

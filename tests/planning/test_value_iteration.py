@@ -1,5 +1,6 @@
 """Exact values: alpha vectors and enumeration against each other, closed forms, and pomdp-py."""
 
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -208,8 +209,20 @@ def test_beliefs_are_known_once_and_the_oldest_are_forgotten(monkeypatch):
     monkeypatch.setattr(alpha_vectors, "_POINTS", 3)
     points, columns = Points(2), np.arange(2)
     rows = np.array([[0.1, 0.9], [0.2, 0.8], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6], [0.1, 0.9]])
-    points.add(columns, rows)
+    for row in rows:
+        points.add(columns, row[None])
     assert points.over(columns, 1)[3:, 0].tolist() == [0.3, 0.4, 0.1]
     assert points.over(columns[:1], 1).tolist() == [[1.0]] * 5
     points.add(columns, np.array([[1.0, 0.0]]))
     assert len(points.over(columns, 1)) == 6
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_actions_backed_up_together_have_the_vectors_of_each_alone(monkeypatch, seed):
+    problem = random_problem(seed, observations=3)
+    together = value_iteration(problem, 4)
+    monkeypatch.setattr(sys.modules[value_iteration.__module__], "_TOGETHER", 0)
+    alone = value_iteration(problem, 4)
+    for (one, first), (other, second) in zip(together.stages, alone.stages, strict=True):
+        assert first.tolist() == second.tolist()
+        assert one.tobytes() == other.tobytes()
