@@ -112,8 +112,7 @@ def joined(prepared: Prepared, chooses: np.ndarray, seed: int, objective: str) -
     proposals = [Proposal(edit.kind, edit.nodes, edit.source, edit.target) for edit in found.edits]
     rises = []
     others = np.random.default_rng(seed).permutation(np.flatnonzero(~chooses))
-    if not hqs:  # its gain depends on the number of items: few may join at once
-        others = others[: 4 * chooses.sum()]
+    # the gain under the search length depends on the number of items: few may join at once
     for batch in np.array_split(others, max(1, round((4 if hqs else 25) * len(others) / chooses.sum()))):
         items = np.sort(np.concatenate([alone.items, batch]))
         both = part_of(prepared, items)

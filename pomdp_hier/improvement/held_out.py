@@ -76,9 +76,9 @@ class FoldGains:
     def measured(self, made: Floats, confidence: float, weights: Floats | None = None) -> HeldOutGain:
         """Return the mean gain of the held-out items; its interval is for the edits that were made.
 
-        The squared standard error is that of the items plus ``d ** 2 / 3``. d is how much more the edits made gain than
-        those of the folds, on the items that neither moves by itself. These items helped to choose the edits, so that d
-        is too high. The interval takes all values from 0 to d as equally probable: their mean square is ``d ** 2 / 3``.
+        The squared standard error is that of the items plus ``d ** 2``. d is how much more the edits made gain than
+        those of the folds, on the items that neither moves by itself. These items helped to choose the edits made, so
+        that d is rather too high than too low.
 
         Args:
             made: The gain of each item by the edits that were made ``[N]``; NaN where it is moved by itself.
@@ -91,5 +91,5 @@ class FoldGains:
         more = made - self._sum / self._count
         known = ~np.isnan(more)
         differs = measured(more[known], confidence, None if weights is None else weights[known]).gain
-        further = 0.0 if math.isnan(differs) else abs(differs) / math.sqrt(3)
+        further = 0.0 if math.isnan(differs) else abs(differs)
         return measured(rises, confidence, None if weights is None else weights[items], further)

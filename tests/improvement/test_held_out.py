@@ -102,7 +102,7 @@ def test_the_gain_of_a_fold_is_that_of_its_items_in_the_whole_tree_with_the_edit
     made = found.after.values - found.before.values
     made[[edit.nodes[0] for edit in found.edits if edit.kind == "move" and edit.nodes[0] < tree.n_items]] = np.nan
     more = np.nanmean(made - np.mean([rise for _, rise in rises], axis=0))
-    error = np.sqrt(held.var(ddof=1) / 45 + more**2 / 3)
+    error = np.sqrt(held.var(ddof=1) / 45 + more**2)
     half = scipy.stats.t.ppf(0.975, 44) * error
     low, high = found.held_out.interval
     assert (high - found.held_out.gain, found.held_out.gain - low) == pytest.approx((half, half))
@@ -149,7 +149,7 @@ def test_the_interval_allows_for_edits_that_differ_from_those_of_the_folds():
 
     own, same = np.concatenate([rise[items] for items, rise in zip(held, rises, strict=True)]), rises.mean(axis=0)
     assert over(same) == measured(own, 0.95)
-    wider = measured(own, 0.95, further=0.3 / np.sqrt(3)).interval
+    wider = measured(own, 0.95, further=0.3).interval
     assert wider[0] < measured(own, 0.95).interval[0] - 0.1
     assert over(same + 0.3).interval == pytest.approx(wider)
     assert over(same - 0.3).interval == pytest.approx(over(same + 0.3).interval)
@@ -157,7 +157,7 @@ def test_the_interval_allows_for_edits_that_differ_from_those_of_the_folds():
     assert np.isnan(over(same, n=0).gain)
     apart = same + np.arange(27.0)
     for weights in (np.arange(27.0), np.ones(27), np.r_[np.zeros(18), np.ones(9)]):
-        further = np.average(np.delete(np.arange(27.0), 20), weights=np.delete(weights, 20)) / np.sqrt(3)
+        further = np.average(np.delete(np.arange(27.0), 20), weights=np.delete(weights, 20))
         expected = measured(own, 0.95, weights, further)
         assert over(apart, weights).gain == pytest.approx(np.average(own, weights=weights))
         assert over(apart, weights).interval == pytest.approx(expected.interval)
