@@ -16,7 +16,7 @@ import sqlite3
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar, get_type_hints
 
@@ -66,6 +66,9 @@ class Checkpoint(Generic[Row]):
                 connection.execute("BEGIN EXCLUSIVE")
                 rows = _read(connection, target, key, kind, possible)
                 connection.execute("COMMIT")
+            if os.path.exists(f"{target}-journal"):  # of a killed process; a write lets SQLite delete it on closing
+                with suppress(sqlite3.Error):  # such as a full disk, on which the rows can still be read
+                    connection.execute(f"PRAGMA user_version = {_FORMAT}")
             yield cls(target, connection, rows)
 
     def append(self, rows: Iterable[Row]) -> None:

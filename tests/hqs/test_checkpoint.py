@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 import pickle
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -41,6 +42,17 @@ def test_rows_come_back_with_the_same_bits(tmp_path):
     write(tmp_path / "run", ROWS[2:])
     assert read(tmp_path / "run") == ROWS
     assert os.listdir(tmp_path) == ["run"]
+
+
+def test_reading_what_a_killed_run_left_leaves_no_journal(tmp_path):
+    with Checkpoint.open(tmp_path / "run", "key", Row, possible_in(*SIZE)) as checkpoint:
+        checkpoint.append(ROWS)
+        for name in os.listdir(tmp_path):  # both files, as a kill leaves them
+            shutil.copy(tmp_path / name, tmp_path / name.replace("run", "left"))
+    assert sorted(os.listdir(tmp_path)) == ["left", "left-journal", "run"]
+    assert read(tmp_path / "left") == ROWS
+    assert sorted(os.listdir(tmp_path)) == ["left", "run"]
+    assert read(tmp_path / "left") == ROWS
 
 
 def test_other_data_or_settings_are_refused(tmp_path):
@@ -178,6 +190,7 @@ def test_a_killed_run_loses_nothing_that_it_finished(tmp_path):
         with Checkpoint.open(path, "key", Row, possible_in(10**6, 10**6)) as checkpoint:
             assert len(checkpoint.rows) in (last + 1, last + 2)  # the last may be written and not yet told
             assert set(checkpoint.rows) == set(range(len(checkpoint.rows)))
+        assert not os.path.exists(f"{path}-journal")
 
 
 class Rule:
