@@ -11,7 +11,7 @@ from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from tqdm import tqdm
 
@@ -22,11 +22,50 @@ from pomdp_hier.errors import Argument, ParameterError
 
 _in_command = ContextVar("_in_command", default=False)
 _quiet = ContextVar("_quiet", default=False)
+_stop: ContextVar["Stop"] = ContextVar("_stop")
 PATIENCE = 2.0  # seconds before the progress of work that is usually short appears
 
 _SECONDS, _SHARE = 10.0, 0.1  # the least time between two lines, and the least share of the time since the start
 _OF_TOTAL = "{desc}: {percentage:.0f} %, {n_fmt} of {total_fmt} {unit} [{elapsed}, {remaining} left{postfix}]"
 _COUNTED = "{desc}: {n_fmt} {unit} [{elapsed}{postfix}]"
+
+
+class StoppedEarlyError(Exception):
+    """The work was left because of a limit, at a moment when all bounds hold."""
+
+
+Stop: TypeAlias = Callable[[], bool]
+"""Whether to stop: asked between pieces of work of at most about a tenth of a second."""
+
+
+def never() -> bool:
+    """Continue always."""
+    return False
+
+
+def look(stop: Stop) -> None:
+    """Raise `StoppedEarlyError` if it is time to stop."""
+    if stop():
+        raise StoppedEarlyError
+
+
+@contextmanager
+def leaving(stop: Stop) -> Iterator[None]:
+    """Leave `slow_work` in the block with `StoppedEarlyError` when it is time to stop.
+
+    Example:
+        >>> try:
+        ...     with leaving(lambda: True), slow_work("exploring", "states") as bar:
+        ...         bar.update()
+        ... except StoppedEarlyError:
+        ...     print("left")
+        left
+    """
+    before = _stop.set(stop)
+    try:
+        yield
+    finally:
+        _stop.reset(before)
 
 
 @contextmanager
@@ -63,9 +102,9 @@ def slow_work(what: str, unit: str, total: int | None = None) -> tqdm:
         ...     bar.update()
     """
     if _writes_lines() and not _quiet.get():
-        return _Lines(desc=what, unit=unit, total=total, leave=False)
+        return _SlowLines(desc=what, unit=unit, total=total, leave=False)
     hidden = True if _quiet.get() else None  # None: hidden off a terminal
-    return tqdm(desc=what, unit=f" {unit}", total=total, delay=PATIENCE, disable=hidden, leave=False)
+    return _SlowWork(desc=what, unit=f" {unit}", total=total, delay=PATIENCE, disable=hidden, leave=False)
 
 
 def _writes_lines() -> bool:
@@ -95,6 +134,20 @@ class _Lines(tqdm):
         """End without a line."""
         self.last_print_t = self.start_t  # for tqdm: nothing was shown that has to be cleared
         super().close()
+
+
+class _SlowWork(tqdm):
+    """Progress of work that can be left where `leaving` says so."""
+
+    def update(self, n: float | None = 1) -> bool | None:
+        """Count, and leave if it is time to stop."""
+        look(_stop.get(never))
+        shown: bool | None = super().update(n)
+        return shown
+
+
+class _SlowLines(_SlowWork, _Lines):
+    """The same for a stream that keeps its lines."""
 
 
 _MOST_JOBS = 10_000

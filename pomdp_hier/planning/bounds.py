@@ -23,7 +23,7 @@ from pomdp_hier.planning.float_range import horizon_sum, require_float_range
 from pomdp_hier.planning.point_based.blind_policies import blind_plans, blind_stage, blind_values, repeated
 from pomdp_hier.planning.point_based.initial_bounds import informed_bound, informed_stage, tighter_informed_bound
 from pomdp_hier.planning.point_based.linear_systems import solved
-from pomdp_hier.planning.point_based.model_arrays import SolverModel, outcomes_of, solver_model, state_model
+from pomdp_hier.planning.point_based.model_arrays import SolverModel, solver_model, state_model
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 
@@ -294,7 +294,7 @@ def _product(matrix: sparse.csr_array, vector: Floats) -> Floats:
 
 def _fib_tables(compiled: TabularPOMDP, depth: int, leaf: LeafVectors) -> Floats:
     model = state_model(compiled)
-    outcomes = outcomes_of(model)
+    outcomes = model.outcomes
     vectors, legal = leaf.vectors[:, model.state], leaf.legal[:, model.state]
     usable = np.asarray(outcomes.matrix @ (~legal).T.astype(np.float64)) == 0
     if leaf.legal_after is not None:
@@ -375,12 +375,12 @@ def infinite_horizon_table(compiled: TabularPOMDP, kind: Literal["fib", "tib", "
     """
     model = solver_model(compiled)
     require_float_range(compiled, float(model.slack.max(initial=1.0)))
-    outcomes = outcomes_of(model)
+    model.lay_out()
     if kind == "blind":
-        table = blind_values(model, blind_plans(model, outcomes))
+        table = blind_values(model, blind_plans(model))
     else:
-        table = informed_bound(model, outcomes)
-        table = tighter_informed_bound(model, outcomes, table)[0] if kind == "tib" else table
+        table = informed_bound(model, model.outcomes)
+        table = tighter_informed_bound(model, model.outcomes, table)[0] if kind == "tib" else table
     full = np.full((int(model.kind_after.max()) + 1, compiled.n_actions, compiled.n_states), -np.inf)
     full[:, :, compiled.terminal] = 0.0
     full[model.kind, :, model.state] = table.T

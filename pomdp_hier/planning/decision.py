@@ -7,12 +7,16 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from scipy import sparse
 
+from pomdp_hier._arguments import Floats, Ints
+from pomdp_hier._progress import Stop, look
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.pomdp.tabular import TabularPOMDP
+
+_STATES, _EDGES = 100, 100_000  # of which pairs are searched at once, and between two questions whether to stop
 
 
 @dataclass(frozen=True)
@@ -77,8 +81,13 @@ class Policy(Protocol):
         ...
 
 
-def outcome_matrix(compiled: TabularPOMDP, action: int) -> sparse.csr_array:
+def outcome_matrix(compiled: TabularPOMDP, action: int, rows: slice = slice(None)) -> sparse.csr_array:
     """``[S, O * S']``, ``p(s', o | s, a)`` at column ``o * S + s'``, without stored zeros.
+
+    Args:
+        compiled: The problem.
+        action: The position of the action.
+        rows: The positions of the states s; by default all.
 
     Example:
         >>> from pomdp_hier import POMDP
@@ -89,28 +98,77 @@ def outcome_matrix(compiled: TabularPOMDP, action: int) -> sparse.csr_array:
     """
     size, count = compiled.n_states, compiled.n_observations
     if compiled.observation is None:
-        matrix = (compiled.joint or ())[action].copy()
-    elif 2 * compiled.observation[action].nnz > size * count:  # dense likelihoods: a block per observation
-        transition, likelihood = compiled.transition[action], compiled.observation[action].toarray()
-        index, indptr = transition.indices.astype(np.int64), transition.indptr.astype(np.int64)
-        blocks = [
-            sparse.csr_array((transition.data * likelihood[index, o], index, indptr), shape=(size, size))
-            for o in range(count)
-        ]
-        matrix = sparse.hstack(blocks, format="csr")
+        matrix = (compiled.joint or ())[action][rows].copy()
         matrix.sort_indices()
+        matrix.eliminate_zeros()
+        return matrix
+    transition, likelihood = compiled.transition[action], compiled.observation[action]
+    transition = transition if rows == slice(None) else transition[rows]
+    height, kind = transition.shape[0], np.int32 if size * count < 2**31 else np.int64
+    if 2 * transition.nnz > height * size:  # dense: in each row the same columns, in order
+        by_observation = likelihood.T.tocsr()
+        by_observation.sort_indices()
+        next_state = by_observation.indices
+        begin = np.arange(0, size * count, size, dtype=kind)
+        column = np.repeat(begin, np.diff(by_observation.indptr)) + next_state
+        value = (transition.toarray()[:, next_state] * by_observation.data).ravel()
+        parts = value, np.tile(column, height), np.arange(height + 1) * len(column)
+        matrix = sparse.csr_array(parts, shape=(height, size * count))
     else:
-        transition, likelihood = compiled.transition[action], compiled.observation[action]
         lengths = np.diff(likelihood.indptr)[transition.indices]  # of the observations after each entry
         ends = np.cumsum(lengths)
-        entry = np.repeat(likelihood.indptr[transition.indices] - (ends - lengths), lengths) + np.arange(ends[-1])
-        column = likelihood.indices[entry].astype(np.int64) * size + np.repeat(transition.indices, lengths)
+        total = int(ends[-1]) if len(ends) else 0
+        entry = np.repeat(likelihood.indptr[transition.indices] - (ends - lengths), lengths) + np.arange(total)
+        column = likelihood.indices[entry].astype(kind) * kind(size) + np.repeat(transition.indices, lengths)
         value = np.repeat(transition.data, lengths) * likelihood.data[entry]
         indptr = np.append(0, ends)[transition.indptr]
-        matrix = sparse.csr_array((value, column, indptr), shape=(size, size * count))
+        matrix = sparse.csr_array((value, column, indptr), shape=(height, size * count))
         matrix.sort_indices()
     matrix.eliminate_zeros()
     return matrix
+
+
+def reachable_pairs(compiled: TabularPOMDP, kind_after: Ints, start: Floats, at_start: int, stop: Stop) -> Ints:
+    """Return ``[n, 2]``, the nonterminal pairs of state and kind: all, or where it matters the reachable ones."""
+    nonterminal = np.flatnonzero(~compiled.terminal)
+    if compiled.legal_after is None:
+        reached = nonterminal if compiled.discount < 1 else _reachable(compiled, start)
+        return np.stack([reached, np.zeros_like(reached)], axis=1)
+    size = compiled.n_states
+    edges: list[set[tuple[int, int]]] = [set() for _ in range(size)]
+    since = 0
+    for a in range(compiled.n_actions):
+        for first in range(0, size, _STATES):
+            if since > _EDGES:
+                look(stop)
+                since = 0
+            matrix = outcome_matrix(compiled, a, slice(first, first + _STATES)).tocoo()
+            since += matrix.nnz
+            observation, next_state = np.divmod(matrix.col.astype(np.int64), size)
+            kinds = kind_after[observation].tolist()
+            for s, t, c in zip((matrix.row + first).tolist(), next_state.tolist(), kinds, strict=True):
+                edges[s].add((t, c))
+    met = dict.fromkeys((s, at_start) for s in nonterminal.tolist() if start[s] > 0)
+    queue = list(met)
+    for s, _ in queue:  # grows while it is walked
+        for pair in sorted(edges[s]):
+            if pair not in met and not compiled.terminal[pair[0]]:
+                met[pair] = None
+                queue.append(pair)
+    return np.array(sorted(met), dtype=np.int64).reshape(-1, 2)
+
+
+def _reachable(compiled: TabularPOMDP, start: Floats) -> Ints:
+    """Return the nonterminal states that can be reached from the start, in order."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    size = compiled.n_states
+    together = sum(compiled.transition[1:], compiled.transition[0])
+    begins = sparse.csr_array((start > 0).astype(np.float64)[None, :])
+    graph = sparse.block_array([[together, None], [begins, sparse.csr_array((1, 1))]], format="csr")
+    graph.eliminate_zeros()
+    met = np.sort(breadth_first_order(graph, size, return_predecessors=False))[:-1].astype(np.int64)
+    return met[~compiled.terminal[met]]
 
 
 # V(b) of a terminal belief, whatever the leaf value and the models

@@ -275,6 +275,7 @@ def compile_problem(problem: CorePOMDP) -> TabularPOMDP:
     builder = _Builder(problem, legal, terminal)
     with builder.bar:
         transition, observation, joint = builder.matrices()
+        reward = builder.rewards(transition, observation)
     initial, believed = np.zeros(len(problem.states)), problem.initial_belief
     places = positions_of(builder.states, believed.keys(), lambda: "initial belief")
     initial[places] = as_numbers(list(believed.values()), lambda _: "initial belief")
@@ -285,7 +286,7 @@ def compile_problem(problem: CorePOMDP) -> TabularPOMDP:
         transition=transition,
         observation=observation,
         joint=joint,
-        reward=builder.rewards(transition, observation),
+        reward=reward,
         discount=as_float(problem.discount, "discount"),
         initial=initial,
         terminal=terminal,
@@ -332,7 +333,7 @@ class _Builder:
         self.observations = {observation: i for i, observation in enumerate(problem.all_observations)}
         self.uses_state = problem.observation.uses_state
         self._flows: list[Mapping[Any, Number]] = []
-        self.bar = slow_work("compiling", "rows", 2 * self.usable.size)  # of T, and of Z or the joint of both
+        self.bar = slow_work("compiling", "rows", 3 * self.usable.size)  # of T, of Z or the joint of both, and R
 
     # --- T and Z -------------------------------------------------------------------------------------------------
 
@@ -360,9 +361,9 @@ class _Builder:
             return tuple(transition), None, tuple(likelihood)
         return tuple(transition), tuple(likelihood), None
 
-    def _with_progress(self, states: Iterable[Any]) -> Iterator[Any]:
-        for state in states:
-            yield state
+    def _with_progress(self, rows: Iterable[Any]) -> Iterator[Any]:
+        for row in rows:
+            yield row
             self.bar.update()
 
     def _flow(self, a: int, action: Any, state: Any) -> Mapping[Any, Number]:
@@ -493,7 +494,7 @@ class _Builder:
                 as_float(means[a, s], f"reward of {brief(problem.all_actions[a])} in {brief(problem.states[s])}")
             return means
         pairs = [(problem.states[s], problem.all_actions[a]) for a, s in np.argwhere(self.usable).tolist()]
-        expected = [problem.expected_reward(state, action) for state, action in pairs]
+        expected = [problem.expected_reward(state, action) for state, action in self._with_progress(pairs)]
         values = np.zeros(self.usable.shape)
         values[self.usable] = as_numbers(expected, lambda i: f"reward of {brief(pairs[i][1])} in {brief(pairs[i][0])}")
         return values

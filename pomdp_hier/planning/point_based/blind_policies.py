@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pomdp_hier._arguments import Bools, Floats, Ints
+from pomdp_hier._progress import Stop, never
 from pomdp_hier.errors import PlanningError
-from pomdp_hier.planning.point_based.linear_systems import Stop, controller_values, never
-from pomdp_hier.planning.point_based.model_arrays import Outcomes, SolverModel
+from pomdp_hier.planning.point_based.linear_systems import below_solution, controller_values
+from pomdp_hier.planning.point_based.model_arrays import SolverModel
 
 if TYPE_CHECKING:
     from pomdp_hier.planning.point_based.stage import Stage
@@ -20,30 +21,48 @@ Support = tuple[int, ...]
 _MOST_SETS = 20_000
 
 
-def blind_plans(model: SolverModel, outcomes: Outcomes) -> Ints:
+def blind_plans(model: SolverModel) -> Ints:
     """Return ``[A, O]``, the next action of each blind policy after each observation.
 
     It is the same action, or the first that is always legal where that one may not be; -1 where none is.
 
     Example:
-        >>> from pomdp_hier.planning.point_based.model_arrays import outcomes_of, solver_model
+        >>> from pomdp_hier.planning.point_based.model_arrays import solver_model
         >>> from pomdp_hier.problems import tiger
-        >>> model = solver_model(tiger().compiled)
-        >>> blind_plans(model, outcomes_of(model)).tolist()
+        >>> blind_plans(solver_model(tiger().compiled)).tolist()
         [[0, 0], [1, 1], [2, 2]]
     """
     after = repeated(model)
     if model.legal.all():
         return after
+    outcomes = model.outcomes
     pair = (outcomes.row // model.size) * model.n_observations + outcomes.observation
     flat = np.ones((after.size, model.n_actions), dtype=bool)
     np.logical_and.at(flat, pair, outcomes.usable)
-    usable: Bools = flat.reshape(*after.shape, -1)
-    for a in range(model.n_actions):
-        for o in range(model.n_observations):
-            if not usable[a, o, a]:
-                after[a, o] = int(usable[a, o].argmax()) if usable[a, o].any() else -1
-    return after
+    return _allowed(after, flat.reshape(*after.shape, -1))
+
+
+def early_plans(model: SolverModel) -> Ints:
+    """Return ``[A, O]`` as `blind_plans`, without outcomes: the same next action after every observation.
+
+    Example:
+        >>> from pomdp_hier.planning.point_based.model_arrays import solver_model
+        >>> from pomdp_hier.problems import tiger
+        >>> early_plans(solver_model(tiger().compiled)).tolist()
+        [[0, 0], [1, 1], [2, 2]]
+    """
+    if model.legal.all():
+        return repeated(model)
+    met = [np.unique(step.indices[step.data > 0]) for step in model.steps]
+    usable = np.array([model.legal[:, states].all(axis=1) for states in met])
+    then = _allowed(np.arange(model.n_actions)[:, None], usable[:, None])
+    return np.repeat(then, model.n_observations, axis=1)
+
+
+def _allowed(after: Ints, usable: Bools) -> Ints:
+    """Return the actions ``[A, O]``, or the first usable ``[A, O, A]`` where it is not; -1 without any."""
+    same = np.take_along_axis(usable, after[..., None], axis=2)[..., 0]
+    return np.where(same, after, np.where(usable.any(axis=2), usable.argmax(axis=2), -1))
 
 
 def repeated(model: SolverModel) -> Ints:
@@ -56,19 +75,21 @@ def blind_values(model: SolverModel, plans: Ints, stop: Stop = never) -> Floats:
 
     Args:
         model: The problem, whose `slack` is finite.
-        plans: ``[A, O]``, the next action after each observation.
+        plans: ``[A, O]``, the next action after each observation. Outcomes are laid out where it depends on this one.
         stop: Whether to leave; what has not been evaluated gets its least reward at every step.
     """
+    if not model.legal.all() and (plans == plans[:, :1]).all() and model.has_early_steps:
+        return controller_values(model.unobserved, np.arange(model.n_actions), plans[:, :1], stop=stop)[0]
     if (plans != repeated(model)).any():
         return controller_values(model, np.arange(model.n_actions), plans, stop=stop)[0]
-    again = np.zeros((1, model.n_observations), dtype=np.int64)
     values = np.empty(model.reward.shape)
     for a, reward in enumerate(model.reward):
         if stop():
-            values[a] = np.where(model.legal[a], min(0.0, float(reward.min(initial=0.0))) * model.slack, -np.inf)
+            values[a] = min(0.0, float(reward.min(initial=0.0))) * model.slack
         else:
-            values[a] = controller_values(model, np.array([a]), again, stop=stop)[0][0]
-    return values
+            near = np.zeros(model.size)
+            values[a], _ = below_solution(model.steps[a], reward, model.discount, model.slack, near, stop)
+    return np.where(model.legal, values, -np.inf)
 
 
 def blind_stage(model: SolverModel, plans: Ints, ahead: Floats) -> Floats:
@@ -79,15 +100,21 @@ def blind_stage(model: SolverModel, plans: Ints, ahead: Floats) -> Floats:
         plans: ``[A, O]``, the next action after each observation.
         ahead: ``[A, n]``, their values with one action less.
     """
-    row = np.repeat(np.arange(len(model.indptr) - 1), np.diff(model.indptr))
-    observation, state = np.divmod(model.column, model.size)
+    if model.legal.all() and (plans == repeated(model)).all() and np.isfinite(ahead).all():
+        stepped = np.stack([step @ values for step, values in zip(model.steps, ahead, strict=True)])
+        return model.reward + model.discount * stepped
+    if not model.is_laid_out and model.has_early_steps and (plans == plans[:, :1]).all():
+        model, plans = model.unobserved, plans[:, :1]
+    indptr, column, probability, _ = model.layout
+    row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    observation, state = np.divmod(column, model.size)
     then = plans[row // model.size, observation]
     unusable = ~model.legal.ravel()
     unusable[row[then < 0]] = True
     then_values = ahead.ravel()[then * model.size + state]
     unusable[row[then_values == -np.inf]] = True
     then_values = np.where(np.isfinite(then_values), then_values, 0.0)
-    values = np.bincount(row, weights=model.probability * then_values, minlength=unusable.size)
+    values = np.bincount(row, weights=probability * then_values, minlength=unusable.size)
     flat = model.reward.ravel() + model.discount * values
     return np.where(unusable, -np.inf, flat).reshape(model.reward.shape)
 
@@ -126,9 +153,10 @@ def _first_action(model: SolverModel, support: Support) -> int:
 def _following(model: SolverModel, support: Support, action: int) -> dict[int, Support]:
     """Return the possible states after each observation."""
     rows: dict[int, set[int]] = {}
+    indptr, columns, _, _ = model.layout
     for s in support:
         row = action * model.size + s
-        for column in model.column[model.indptr[row] : model.indptr[row + 1]].tolist():
+        for column in columns[indptr[row] : indptr[row + 1]].tolist():
             rows.setdefault(column // model.size, set()).add(column % model.size)
     return {o: tuple(sorted(states)) for o, states in rows.items()}
 

@@ -14,21 +14,24 @@ Tighter value-function approximations for POMDPs.
 """
 
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
 from pomdp_hier._arguments import Bools, Floats, Ints
-from pomdp_hier.planning.point_based.blind_policies import blind_plans, blind_values
-from pomdp_hier.planning.point_based.linear_systems import DIRECT, Stop, StoppedEarlyError, look, never, solved
-from pomdp_hier.planning.point_based.model_arrays import Outcomes, SolverModel, best_usable
+from pomdp_hier._progress import Stop, StoppedEarlyError, look, never
+from pomdp_hier.planning.point_based.blind_policies import blind_plans, blind_values, early_plans
+from pomdp_hier.planning.point_based.linear_systems import POLICY_STEPS, even, lowered, mdp_bound, solved
+from pomdp_hier.planning.point_based.model_arrays import Outcomes, SolverModel
 from pomdp_hier.planning.point_based.on_numpy import mixed, rounded_bits
 
 _PIECE = 2_000_000  # products between two questions whether to stop, about a hundredth of a second
-_POLICY_STEPS = 200
-_LARGEST_SYSTEM = 100_000_000  # outcomes up to which FIB solves linear equations
+_LARGEST_SYSTEM = 10_000_000  # outcomes up to which FIB solves linear equations
 _SWEEPS_OF_FIB = 1_000
+_LONG_SWEEP = 200_000_000  # products of a step of FIB that trials take turns with, about a second
+_PRODUCTS_PER_SYSTEM = 20
 _SOLVED = 1e-10  # relative to the greatest value: a residual of FIB by less ends its policy iteration
 _CLOSE = 1e-3  # relative to the greatest value: a fall of FIB by less ends its sweeps
 _MOST_TERMS = 15_000_000  # products per sweep and action of TIB, in some hundreds of megabytes
@@ -68,11 +71,12 @@ class InitialBounds:
     """The bounds from which a search starts.
 
     Attributes:
-        blind: ``[A, n]``, the values of blind policies; -inf where an action is not legal.
-        plans: ``[A, O]``, the next action of each.
+        blind: ``[K, n]``, the values of blind policies; -inf where an action is not legal. The action of row k is k
+            modulo A.
+        plans: ``[K, O]``, the next row of each.
         informed: ``[A, n]``, an upper bound: TIB, FIB, or what came before; -inf where an action is not legal.
         rests_on: The beliefs of TIB; ``None`` without it.
-        work: Products of the next step of TIB, while it is computed; 0 for bounds that are new.
+        work: Products of the next step of FIB or TIB, while it is computed; 0 for bounds that are new.
     """
 
     blind: Floats
@@ -96,25 +100,50 @@ class InitialBounds:
         return float(below.max()) - margin, float(above.max()) + margin
 
 
-def initial_bounds(
-    model: SolverModel, outcomes: Outcomes, stop: Stop = never, most_bytes: float = np.inf
-) -> Iterator[InitialBounds]:
+def initial_bounds(model: SolverModel, stop: Stop = never, most_bytes: float = np.inf) -> Iterator[InitialBounds]:
     """Yield closer and closer bounds: from the reward range, the MDP and blind policies, FIB, and TIB at last.
 
-    While TIB is computed, the bounds of FIB are repeated, with the work, so that a caller can do other work meanwhile.
+    Before a long step of FIB or TIB, the last bounds are repeated, with the work, so that a caller can do other work
+    meanwhile.
+    A large model has bounds before its outcomes are laid out, and these remain if that is left.
 
     Args:
         model: The problem, whose `slack` is finite.
-        outcomes: Its outcomes.
         stop: Whether to stop; what is yielded is a bound all the same.
-        most_bytes: The memory that TIB may take.
+        most_bytes: The memory that many outcomes, and TIB, may take.
+
+    Raises:
+        StoppedEarlyError: It was stopped while outcomes were laid out that are needed for any bound.
+        PlanningError: The outcomes exceed the available memory; what was yielded are bounds.
     """
-    plans = blind_plans(model, outcomes)
-    blind = blind_values(model, plans, stop)
-    informed = mdp_bound(model, stop)
-    yield InitialBounds(blind, plans, informed)
+    early = None
+    if model.is_large and model.has_early_steps:
+        plans = early_plans(model)
+        if sum(step.nnz for step in model.steps) > _PIECE:
+            yield InitialBounds(blind_values(model, plans, _at_once), plans, mdp_bound(model, _at_once))
+        early = InitialBounds(blind_values(model, plans, stop), plans, mdp_bound(model, stop))
+        yield early
+    try:
+        model.lay_out(stop, most_bytes)
+    except StoppedEarlyError:
+        if early is None:
+            raise
+        return
+    outcomes, plans = model.outcomes, blind_plans(model)
+    if early is None or (plans != early.plans).any():
+        blind = blind_values(model, plans, stop)
+        if early is not None:
+            blind, plans = np.concatenate([blind, early.blind]), _together(plans, early.plans)
+        informed = mdp_bound(model, stop) if early is None else early.informed
+        yield InitialBounds(blind, plans, informed)
+    else:
+        blind, informed = early.blind, early.informed
+    work = outcomes.matrix.nnz * (model.n_actions + _PRODUCTS_PER_SYSTEM)
+    for informed in informed_steps(model, outcomes, informed, stop):  # noqa: B020 - from the last one on
+        if work > _LONG_SWEEP:
+            yield InitialBounds(blind, plans, informed)
+            yield InitialBounds(blind, plans, informed, work=work)
     if not stop():
-        informed = informed_bound(model, outcomes, stop, informed)
         yield InitialBounds(blind, plans, informed)
     if not stop():
         last = InitialBounds(blind, plans, informed)
@@ -126,48 +155,14 @@ def initial_bounds(
             yield InitialBounds(blind, plans, *end.value)
 
 
-# --- the underlying MDP ----------------------------------------------------------------------------------------------
+def _at_once() -> bool:
+    """Stop at the bounds of the least and the greatest reward."""
+    return True
 
 
-def mdp_bound(model: SolverModel, stop: Stop = never) -> Floats:
-    """Return ``[A, n]``, at least the Q values of the underlying MDP, by policy iteration; -inf where not legal.
-
-    For any values v, ``v + max(H v - v) slack`` bounds the values from above, and so does the least of several bounds.
-
-    Args:
-        model: The problem, whose `slack` is finite.
-        stop: Whether to return the bound so far.
-    """
-    size, flat = model.size, model.reward.ravel()
-    step = sparse.csr_array((model.probability, model.column % size, model.indptr), shape=(flat.size, size))
-    somewhere = model.legal.any(axis=0)
-
-    def backup(values: Floats) -> Floats:
-        return np.where(model.legal, (flat + model.discount * (step @ values)).reshape(model.reward.shape), -np.inf)
-
-    upper = np.where(somewhere, max(0.0, float(flat.max(initial=0.0))) * model.slack, 0.0)
-    values, chosen = upper, np.full(size, -1)
-    even = _even(size)
-    for _ in range(_POLICY_STEPS):
-        q = backup(values)
-        best = np.where(somewhere, q.max(axis=0), 0.0)
-        scale = float(np.abs(values).max(initial=0.0))
-        short = max(0.0, float((best - values).max(initial=0.0)))
-        upper = np.minimum(upper, values + (short + 1e-15 * scale) * model.slack)
-        choice = q.argmax(axis=0)
-        if chosen[0] >= 0:
-            choice = np.where(q[chosen, np.arange(size)] >= best - even * scale, chosen, choice)
-        if (choice == chosen).all() or stop():
-            break
-        chosen = choice
-        rows = chosen * size + np.arange(size)
-        values, _ = solved(step[rows], np.where(somewhere, flat[rows], 0.0), model.discount, values, stop)
-    return backup(upper)
-
-
-def _even(unknowns: int) -> float:
-    """Return the relative difference at which values count as tied: the error of the solutions."""
-    return 1e-13 if unknowns <= DIRECT else 1e-11
+def _together(plans: Ints, others: Ints) -> Ints:
+    """Return the plans ``[2 A, O]`` of two sets of blind policies."""
+    return np.concatenate([plans, np.where(others < 0, -1, others + len(plans))])
 
 
 # --- the fast informed bound -----------------------------------------------------------------------------------------
@@ -240,8 +235,9 @@ def _best_after(
     """
     columns = np.ascontiguousarray(np.where(np.isfinite(vectors), vectors, 0.0).T)
     best, choice = np.empty(len(outcomes.row)), np.empty(len(outcomes.row), dtype=np.int64)
+    all_usable = 0 in outcomes.usable.strides[:1]  # one entry for all
     for rows, piece in _pieces(outcomes.matrix, columns, stop):
-        values = np.where(outcomes.usable[rows], piece, -np.inf)
+        values = piece if all_usable else np.where(outcomes.usable[rows], piece, -np.inf)
         at, pick = np.arange(len(values)), values.argmax(axis=1)
         best[rows] = values[at, pick]
         if chosen is not None:
@@ -250,11 +246,22 @@ def _best_after(
     return np.where(best == -np.inf, 0.0, best), choice
 
 
-def informed_bound(model: SolverModel, outcomes: Outcomes, stop: Stop = never, start: Floats | None = None) -> Floats:
-    """Return ``[A, n]``, the infinite-horizon fast informed bound, at least its fixed point.
+def best_usable(values: Floats, usable: Bools | None, otherwise: float = 0.0) -> Floats:
+    """Return the row maxima ``[M]`` over usable entries, or ``otherwise`` where none is.
 
-    Policy iteration takes a few linear systems, where value iteration takes ``log(eps) / log(gamma)`` sweeps. The
-    residual of the equations is added. With very many outcomes, sweeps go down from the start, each a bound.
+    Args:
+        values: ``[M, K]``.
+        usable: ``[M, K]``; ``None`` if all are.
+        otherwise: The value of a row without a usable entry.
+    """
+    best: Floats = np.full(len(values), -np.inf)
+    for k in range(values.shape[1]):  # numpy's maximum along a short axis takes three times as long
+        np.maximum(best, values[:, k], out=best, where=True if usable is None else usable[:, k])
+    return np.where(best == -np.inf, otherwise, best)
+
+
+def informed_bound(model: SolverModel, outcomes: Outcomes, stop: Stop = never, start: Floats | None = None) -> Floats:
+    """Return ``[A, n]``, the infinite-horizon fast informed bound, at least its fixed point; see `informed_steps`.
 
     Args:
         model: The problem, whose `slack` is finite.
@@ -262,20 +269,39 @@ def informed_bound(model: SolverModel, outcomes: Outcomes, stop: Stop = never, s
         stop: Whether to return the bound so far.
         start: ``[A, n]``, an upper bound that a backup does not raise; by default that of the MDP.
     """
-    upper, legal = mdp_bound(model, stop) if start is None else start, model.legal
+    *_, last = informed_steps(model, outcomes, mdp_bound(model, stop) if start is None else start, stop)
+    return last
+
+
+def informed_steps(model: SolverModel, outcomes: Outcomes, upper: Floats, stop: Stop = never) -> Iterator[Floats]:
+    """Yield ``[A, n]``, closer and closer fast informed bounds, the first one as given.
+
+    Policy iteration takes a few linear systems, where value iteration takes ``log(eps) / log(gamma)`` sweeps. The
+    residual of the equations is added. With very many outcomes, sweeps go down from the start, each a bound.
+
+    Args:
+        model: The problem, whose `slack` is finite.
+        outcomes: Its outcomes.
+        upper: ``[A, n]``, an upper bound that a backup does not raise.
+        stop: Whether to end.
+    """
+    legal = model.legal
     many = outcomes.matrix.nnz > _LARGEST_SYSTEM
     q, chosen = upper, None
-    try:
-        for _ in range(_SWEEPS_OF_FIB if many else _POLICY_STEPS):
+    yield upper
+    with suppress(StoppedEarlyError):
+        for _ in range(_SWEEPS_OF_FIB if many else POLICY_STEPS):
             scale = float(np.abs(q[legal]).max(initial=0.0))
-            best, choice = _best_after(outcomes, q, chosen, _even(q.size) * scale, stop)
+            best, choice = _best_after(outcomes, q, chosen, even(q.size) * scale, stop)
             backed = _backed(model, outcomes, best)
             short = max(0.0, float((backed[legal] - q[legal]).max(initial=0.0)))
             upper = np.minimum(upper, q + (short + 1e-15 * scale) * model.slack)
             if many:
-                fallen = float((q[legal] - backed[legal]).max(initial=0.0))
-                q = upper = np.minimum(upper, backed)
-                if fallen * float(model.slack.max()) <= _CLOSE * scale:
+                fall = q[legal] - backed[legal]
+                q = upper = lowered(upper, backed, fall, model) + 1e-15 * scale * model.slack
+            yield upper
+            if many:
+                if float(np.ptp(fall)) * float(model.slack.max()) <= _CLOSE * scale:
                     break
                 continue
             close = short * float(model.slack.max()) <= _SOLVED * scale
@@ -283,9 +309,6 @@ def informed_bound(model: SolverModel, outcomes: Outcomes, stop: Stop = never, s
                 break
             chosen = choice
             q = np.where(legal, _solution(model, outcomes, chosen, np.where(legal, q, 0.0), stop), -np.inf)
-    except StoppedEarlyError:
-        pass
-    return upper
 
 
 def _backed(model: SolverModel, outcomes: Outcomes, best: Floats) -> Floats:

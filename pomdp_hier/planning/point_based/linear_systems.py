@@ -8,17 +8,18 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from pomdp_hier._arguments import Bools, Floats, Ints
+from pomdp_hier._progress import Stop, never
 from pomdp_hier.planning.point_based.model_arrays import SolverModel
 
-Stop: TypeAlias = Callable[[], bool]
-"""Whether to stop: asked between pieces of work of at most about a tenth of a second."""
-
+POLICY_STEPS = 200  # of policy iteration at most
+_LARGE = 2_000_000  # entries, beyond which sweeps come before the systems of the underlying MDP
+_SWEEPS_OF_MDP = 20
+_SETTLED = 1e-6  # relative to the greatest value: the rest by which sweeps suffice
 DIRECT = 600  # unknowns that are solved directly: factors fill in
 _MOST_DIRECT = 4_000  # unknowns that are solved directly with at most two entries each
 _MOST_FACTORED = 10_000  # unknowns of which incomplete factors are made, with at most three entries each
@@ -26,21 +27,6 @@ _DROPPED = 1e-3
 _FILL = 5
 _MOST_STEPS = 150  # products
 _BREAKDOWN = 1e-30  # ratio of two products below which the iteration restarts
-
-
-class StoppedEarlyError(Exception):
-    """The work was left because of a limit, at a moment when all bounds hold."""
-
-
-def never() -> bool:
-    """Continue always."""
-    return False
-
-
-def look(stop: Stop) -> None:
-    """Raise `StoppedEarlyError` if it is time to stop."""
-    if stop():
-        raise StoppedEarlyError
 
 
 def solved(
@@ -184,19 +170,19 @@ def controller_values(
         >>> listen.round(6).tolist()
         [[-20.0, -20.0]]
     """
-    size = model.size
+    (indptr, column_of, probability, size) = model.layout
     order = np.argsort(actions, kind="stable")  # node by node is then action by action
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     following = np.where(after < 0, -1, rank[after])[order]
     columns, values, lengths = [], [], []
     for a in np.unique(actions).tolist():
-        first, last = model.indptr[a * size], model.indptr[(a + 1) * size]
-        observation, state = np.divmod(model.column[first:last], size)
+        first, last = indptr[a * size], indptr[(a + 1) * size]
+        observation, state = np.divmod(column_of[first:last], size)
         then = following[actions[order] == a][:, observation]
         columns.append(np.where(then < 0, -1, then * size + state).ravel())
-        values.append(np.tile(model.probability[first:last], len(then)))
-        lengths.append(np.tile(np.diff(model.indptr[a * size : (a + 1) * size + 1]), len(then)))
+        values.append(np.tile(probability[first:last], len(then)))
+        lengths.append(np.tile(np.diff(indptr[a * size : (a + 1) * size + 1]), len(then)))
     column, value, length = np.concatenate(columns), np.concatenate(values), np.concatenate(lengths)
     lost = _lost(model, actions[order], column, length)
     reward = np.where(lost, 0.0, model.reward[actions[order]].ravel())
@@ -208,7 +194,7 @@ def controller_values(
     near = np.zeros_like(reward) if guess is None else guess[order].ravel()
     near = np.where(lost | ~np.isfinite(near), 0.0, near)
     slack = np.tile(model.slack, len(actions))
-    below, n_products = _below_solution(step, reward, model.discount, slack, near, stop)
+    below, n_products = below_solution(step, reward, model.discount, slack, near, stop)
     return np.where(lost, -np.inf, below).reshape(len(actions), size)[rank], n_products
 
 
@@ -226,7 +212,7 @@ def _lost(model: SolverModel, actions: Ints, column: Ints, length: Ints) -> Bool
     return lost
 
 
-def _below_solution(
+def below_solution(
     step: sparse.csr_array, reward: Floats, discount: float, slack: Floats, near: Floats, stop: Stop
 ) -> tuple[Floats, int]:
     """Return the solution of ``v = r + gamma P v``, less the residual and rounding errors.
@@ -243,3 +229,92 @@ def _below_solution(
     short = float((values - discount * (step @ values) - reward).max(initial=0.0))
     below: Floats = values - (max(0.0, short) + 1e-15 * float(np.abs(values).max(initial=0.0))) * slack
     return below, n_products + 1
+
+
+# --- the underlying MDP ----------------------------------------------------------------------------------------------
+
+
+def mdp_bound(model: SolverModel, stop: Stop = never) -> Floats:
+    """Return ``[A, n]``, at least the Q values of the underlying MDP, by policy iteration; -inf where not legal.
+
+    For any values v, ``v + max(H v - v) slack`` bounds the values from above, and so does the least of several bounds.
+
+    Args:
+        model: The problem, whose `slack` is finite.
+        stop: Whether to return the bound so far.
+    """
+    size, flat = model.size, model.reward.ravel()
+    somewhere = model.legal.any(axis=0)
+
+    upper = np.where(somewhere, max(0.0, float(flat.max(initial=0.0))) * model.slack, 0.0)
+    values, chosen = upper, np.full(size, -1)
+    large = sum(step.nnz for step in model.steps) > _LARGE
+    for _ in range(_SWEEPS_OF_MDP if large else 0):  # which take less time than one system, and mostly suffice
+        if stop():
+            break
+        best = np.where(somewhere, _stepped(model, values).max(axis=0), 0.0)
+        scale = float(np.abs(values).max(initial=0.0))
+        fall = (values - best)[somewhere]
+        values = upper = lowered(values, best, fall, model) + 1e-15 * scale * model.slack
+        if float(np.ptp(fall)) * float(model.slack.max()) <= _SETTLED * scale:
+            return _stepped(model, upper)
+    tied = even(size)
+    for _ in range(POLICY_STEPS):
+        q = _stepped(model, values)
+        best = np.where(somewhere, q.max(axis=0), 0.0)
+        scale = float(np.abs(values).max(initial=0.0))
+        short = max(0.0, float((best - values).max(initial=0.0)))
+        upper = np.minimum(upper, values + (short + 1e-15 * scale) * model.slack)
+        choice = q.argmax(axis=0)
+        if chosen[0] >= 0:
+            choice = np.where(q[chosen, np.arange(size)] >= best - tied * scale, chosen, choice)
+        if (choice == chosen).all() or stop():
+            break
+        chosen = choice
+        rows = chosen * size + np.arange(size)
+        step = _chosen_rows(model, chosen)
+        values, _ = solved(step, np.where(somewhere, flat[rows], 0.0), model.discount, values, stop)
+    return _stepped(model, upper)
+
+
+def lowered(values: Floats, backed: Floats, fall: Floats, model: SolverModel) -> Floats:
+    """Return an upper bound from one that a backup lowers by the least fall or more everywhere.
+
+    If ``H v <= v - d``, then H does not raise ``v - d / (1 - m)`` either, where it keeps at least the part m of a fall.
+
+    Source: MacQueen (1966), the bounds of value iteration.
+    """
+    least = max(0.0, float(fall.min(initial=np.inf))) if fall.size else 0.0
+    bound: Floats = np.minimum(backed, values - least / (1 - model.share_kept) if model.share_kept < 1 else values)
+    return bound
+
+
+def mdp_stage(model: SolverModel, ahead: Floats | None) -> Floats:
+    """Return ``[A, n]``, the Q values of the underlying MDP with one action more to go; -inf where not legal.
+
+    Args:
+        model: The problem.
+        ahead: ``[A, n]``, those with one action less; ``None`` for 0.
+    """
+    values = np.zeros(model.size)
+    if ahead is not None:
+        values = np.where(model.legal.any(axis=0), ahead.max(axis=0, initial=-np.inf), 0.0)
+    return _stepped(model, values)
+
+
+def _stepped(model: SolverModel, values: Floats) -> Floats:
+    """Return ``[A, n]``, the Q values of each action with the values ``[n]`` of the next state."""
+    ahead = np.stack([step @ values for step in model.steps])
+    return np.where(model.legal, model.reward + model.discount * ahead, -np.inf)
+
+
+def _chosen_rows(model: SolverModel, chosen: Ints) -> sparse.csr_array:
+    """Return the probabilities ``[n, n]`` of the next states under one action per state."""
+    order = np.argsort(chosen, kind="stable")
+    parts = [step[order[chosen[order] == a]] for a, step in enumerate(model.steps)]
+    return sparse.csr_array(sparse.vstack(parts, format="csr")[np.argsort(order)])
+
+
+def even(unknowns: int) -> float:
+    """Return the relative difference at which values count as tied: the error of the solutions."""
+    return 1e-13 if unknowns <= DIRECT else 1e-11

@@ -9,7 +9,7 @@ import numpy as np
 
 from pomdp_hier._arguments import Floats, Ints
 from pomdp_hier._imports import compiling
-from pomdp_hier.planning.point_based.on_numpy import KEPT_BITS
+from pomdp_hier.planning.point_based.on_numpy import KEPT_BITS, WIDER
 
 _ROUND = np.uint64(1 << (51 - KEPT_BITS))
 _MASK = np.uint64(~((1 << (52 - KEPT_BITS)) - 1) & (2**64 - 1))
@@ -22,21 +22,34 @@ _AT_ONCE = 512  # vectors whose values are summed at once
 def expand(model: Any, action: int, index: Ints, weight: Floats, corner: Floats, drop: float) -> Any:
     """Return the beliefs after an action."""
     indptr, column, probability, size = model
-    most = 0
+    most, width = 0, 0
     for i in range(len(index)):
         row = action * size + index[i]
         most += indptr[row + 1] - indptr[row]
-    columns = np.empty(most, dtype=np.int64)
-    terms = np.empty(most)
-    k = 0
-    for i in range(len(index)):
-        row = action * size + index[i]
-        for at in range(indptr[row], indptr[row + 1]):
-            columns[k] = column[at]
-            terms[k] = weight[i] * probability[at]
-            k += terms[k] > 0  # a product of small probabilities may round to 0
-    most = k
-    order = np.argsort(columns[:most], kind="mergesort")
+        if indptr[row + 1] > indptr[row]:
+            width = max(width, column[indptr[row + 1] - 1] + 1)
+    if width <= WIDER * most:  # sums in place of a sort
+        sums = np.zeros(width)
+        for i in range(len(index)):
+            row = action * size + index[i]
+            for at in range(indptr[row], indptr[row + 1]):
+                sums[column[at]] += weight[i] * probability[at]
+        columns = np.flatnonzero(sums)
+        terms = sums[columns]
+        most = len(columns)
+        order = np.arange(most)
+    else:
+        columns = np.empty(most, dtype=np.int64)
+        terms = np.empty(most)
+        k = 0
+        for i in range(len(index)):
+            row = action * size + index[i]
+            for at in range(indptr[row], indptr[row + 1]):
+                columns[k] = column[at]
+                terms[k] = weight[i] * probability[at]
+                k += terms[k] > 0  # a product of small probabilities may round to 0
+        most = k
+        order = np.argsort(columns[:most], kind="mergesort")
     state = np.empty(most, dtype=np.int64)
     mass = np.empty(most)
     seen = np.empty(most, dtype=np.int64)

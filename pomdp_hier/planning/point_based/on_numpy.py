@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pomdp_hier._arguments import Floats, Ints
 
 KEPT_BITS = 40  # of the 52 of a float's fraction: weights that differ by less than 1e-12 of their size count as equal
+WIDER = 4  # times the terms after an action: sums over all outcomes up to this width take less time than a sort
 _ROUND = np.uint64(1 << (51 - KEPT_BITS))
 _MASK = np.uint64(~((1 << (52 - KEPT_BITS)) - 1) & (2**64 - 1))
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -44,10 +45,16 @@ def expand(
     total = int(ends[-1]) if len(ends) else 0
     at = np.repeat(indptr[rows] - ends + counts, counts) + np.arange(total)
     terms = np.repeat(weight, counts) * probability[at]
-    if not terms.all():  # a product of small probabilities may round to 0
-        at, terms = at[terms > 0], terms[terms > 0]
-    columns, place = np.unique(column[at], return_inverse=True)
-    mass: Floats = np.bincount(place.ravel(), weights=terms, minlength=len(columns)).astype(np.float64)
+    last = indptr[rows + 1][counts > 0] - 1
+    if column[last].max(initial=-1) < WIDER * total:  # sums in place of a sort
+        mass: Floats = np.bincount(column[at], weights=terms).astype(np.float64)
+        columns = np.flatnonzero(mass)
+        mass = mass[columns]
+    else:
+        if not terms.all():  # a product of small probabilities may round to 0
+            at, terms = at[terms > 0], terms[terms > 0]
+        columns, place = np.unique(column[at], return_inverse=True)
+        mass = np.bincount(place.ravel(), weights=terms, minlength=len(columns)).astype(np.float64)
     observation, state = np.divmod(columns, size)
     seen, owner = np.unique(observation, return_inverse=True)
     owner = owner.ravel()

@@ -16,9 +16,9 @@ import numpy as np
 
 from pomdp_hier._arguments import Floats, Ints, unexpected
 from pomdp_hier._io.checkpoint import OTHER_FILE, Checkpoint
+from pomdp_hier._progress import never
 from pomdp_hier.errors import CheckpointError
 from pomdp_hier.planning.certificates.exact_model import fingerprint
-from pomdp_hier.planning.point_based.linear_systems import never
 from pomdp_hier.planning.point_based.on_numpy import belief_keys
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.stage import Stage

@@ -17,10 +17,11 @@ import copy
 import numpy as np
 
 from pomdp_hier._arguments import Floats, Ints
-from pomdp_hier.planning.point_based.blind_policies import blind_plans, blind_stage, cover
+from pomdp_hier._progress import Stop, StoppedEarlyError, look, never
+from pomdp_hier.planning.point_based.blind_policies import blind_plans, blind_stage, cover, early_plans
 from pomdp_hier.planning.point_based.initial_bounds import InitialBounds, informed_stage
-from pomdp_hier.planning.point_based.linear_systems import Stop, StoppedEarlyError, controller_values, never
-from pomdp_hier.planning.point_based.model_arrays import Outcomes, SolverModel
+from pomdp_hier.planning.point_based.linear_systems import controller_values, mdp_stage
+from pomdp_hier.planning.point_based.model_arrays import SolverModel
 from pomdp_hier.planning.point_based.stage import Children, HasKernels, Kernels, Stage
 
 _TARGETS = (0.5, 0.9)
@@ -105,7 +106,7 @@ class Search(HasKernels):
 
     def continued(self, fresh: "Search") -> "Search":
         """Return a copy with the inner loops and limits of another search of the same problem."""
-        search = copy.deepcopy(self)
+        search = copy.deepcopy(self, {id(self.model): fresh.model})
         search.kernels, search.most_bytes, search.stop = fresh.kernels, fresh.most_bytes, fresh.stop
         for stage in search.stages:
             stage.kernels = fresh.kernels
@@ -220,7 +221,7 @@ class Search(HasKernels):
 
     def finish(self) -> None:
         """Evaluate the controller for the last time, if that takes at most about a tenth of the time so far."""
-        if self.horizon is None and self._made_then < len(self.stages[-1].actions):
+        if self.horizon is None and self.model.is_laid_out and self._made_then < len(self.stages[-1].actions):
             self._evaluate_if_due(self.stages[-1].pool.count)
 
     def _evaluate_if_due(self, n_beliefs: int) -> None:
@@ -299,7 +300,7 @@ class Search(HasKernels):
     def _raise_lower(self, stage: Stage, nodes: Ints, with_fallback: bool = True) -> None:
         """Raise lower values by new vectors; where none is legal yet, add fallback plans."""
         stage.refresh_lower(nodes)
-        if with_fallback and not self.model.legal.all():
+        if with_fallback and self.model.is_laid_out and not self.model.legal.all():
             for node in nodes.tolist():
                 if stage.pool.lower[node] == -np.inf:
                     cover(stage, stage.pool.row(node)[0])
@@ -392,25 +393,28 @@ def infinite_stage(model: SolverModel, kernels: Kernels, initial: InitialBounds)
     return [stage]
 
 
-def finite_stages(
-    model: SolverModel, outcomes: Outcomes, kernels: Kernels, horizon: int, stop: Stop = never
-) -> list[Stage]:
+def finite_stages(model: SolverModel, kernels: Kernels, horizon: int, stop: Stop = never) -> list[Stage]:
     """Return the stages with 1 to ``horizon`` actions to go, with the bounds of FIB and of blind policies.
+
+    Without outcomes, the bounds are those of the underlying MDP.
 
     Args:
         model: The problem.
-        outcomes: Its outcomes.
         kernels: The inner loops.
         horizon: The number of actions.
         stop: Whether to leave; the bounds of the other stages are those of the least and the greatest values before.
     """
-    plans = blind_plans(model, outcomes)
+    plans = blind_plans(model) if model.is_laid_out else early_plans(model)
     stages: list[Stage] = []
     most = float(model.row_sums.max(initial=0.0)) * model.discount
     above = blind = None
     for _ in range(horizon):
         try:
-            above = informed_stage(model, outcomes, above, stop=stop)
+            look(stop)
+            if model.is_laid_out:
+                above = informed_stage(model, model.outcomes, above, stop=stop)
+            else:
+                above = mdp_stage(model, above)
             blind = blind_stage(model, plans, np.zeros(model.reward.shape) if blind is None else blind)
         except StoppedEarlyError:
             greatest = 0.0 if above is None else max(0.0, float(above.max(initial=0.0)))
@@ -429,5 +433,5 @@ def _least_ahead(model: SolverModel, plans: Ints, blind: Floats | None, most: fl
 
 
 def _add_blind(stage: Stage, vectors: Floats, after: Ints) -> None:
-    for a in range(len(vectors)):
-        stage.add_vector(vectors[a], a, after[a])
+    for k in range(len(vectors)):
+        stage.add_vector(vectors[k], k % stage.model.n_actions, after[k])

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -17,13 +18,12 @@ import numpy as np
 from pomdp_hier._arguments import Floats, check_choice, check_flag, check_kind, is_integer, is_real, unexpected
 from pomdp_hier._imports import is_installed, pays
 from pomdp_hier._io.formats import memory_available
-from pomdp_hier._progress import shown_progress
-from pomdp_hier.errors import MissingExtraError, ParameterError, PlanningError
+from pomdp_hier._progress import StoppedEarlyError, leaving, never, shown_progress
+from pomdp_hier.errors import Argument, MissingExtraError, ParameterError, PlanningError, PomdpHierWarning
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
 from pomdp_hier.planning.point_based import on_numpy
 from pomdp_hier.planning.point_based.initial_bounds import InitialBounds, initial_bounds
-from pomdp_hier.planning.point_based.linear_systems import StoppedEarlyError, never
-from pomdp_hier.planning.point_based.model_arrays import SolverModel, outcomes_of, solver_model
+from pomdp_hier.planning.point_based.model_arrays import SolverModel, solver_model
 from pomdp_hier.planning.point_based.saved_search import SavedSearch, open_search, settings_of
 from pomdp_hier.planning.point_based.search import Search, finite_stages, infinite_stage
 from pomdp_hier.planning.point_based.solution import Progress, Solution
@@ -37,6 +37,7 @@ _UNREACHABLE = 1e-9  # relative gap at which to stop where floats cannot represe
 _SECONDS = 4e-4  # CPU seconds of a search with numpy, per outcome (entry of T times Z)
 _MORE = 0.05  # of the time limit, which the last evaluation of the controller may take more
 _MORE_SECONDS = 0.1
+_LAST_SECONDS = 0.25  # which reading a problem's functions may take more at least, as there is no bound before
 _LONG_STEP = 3_000_000  # products of a step of TIB, about a hundredth of a second
 _NUMBA_FILE = Path(__file__).with_name("on_numba.py")
 COMPILATION = {  # CPU seconds, of the loops in `on_numba`
@@ -77,9 +78,10 @@ def solve(
         precision: The gap between the bounds at which to stop, in the unit of rewards. A precision below the spacing of
             floats near the values cannot be reached; the search then stops at a relative gap of 1e-9.
         time_limit: CPU seconds of this process, from the call on; then the search stops with its current bounds. The
-            last evaluation of the controller may take another 5 %, or 0.1 s. The arrays of the model are made, and a
-            checkpoint is read, before the limit is checked.
-        memory_limit: The largest memory of the search, in bytes.
+            last evaluation of the controller may take another 5 %, or 0.1 s. A large model has bounds of its underlying
+            MDP and of blind policies before its outcomes are laid out. A checkpoint is read whatever the limit.
+        memory_limit: The largest memory of the search, in bytes. Where the outcomes of a large model take more, the
+            bounds are those of the underlying MDP and of blind policies.
         max_trials: The largest number of searches from the start belief.
         engine: ``"numba"`` for compiled inner loops, ``"numpy"``, or ``"auto"``: numba where it is installed and pays,
             compilation included. Both give the same bounds up to rounding.
@@ -94,7 +96,8 @@ def solve(
         CheckpointError: The file is of another problem, horizon or start, is damaged, or is in use.
         ModelError: The problem cannot be bounded. Values may grow without bound, or legal actions depend on the belief.
             Or a number is not finite or too large for floats, or a reachable belief has no legal action.
-        PlanningError: The start belief is terminal.
+        PlanningError: The start belief is terminal. Or a limit was reached before the first bound: while functions were
+            read into arrays, or outcomes were laid out for legal actions by observation.
         MissingExtraError: The engine is ``"numba"``, which is not installed.
 
     Example:
@@ -111,10 +114,15 @@ def solve(
     _check(horizon, precision, time_limit, memory_limit, max_trials, engine, progress)
     if resume is not None and checkpoint is not None:
         raise ParameterError("resume: got a solution and a checkpoint; expected only one of the two. Leave out resume.")
-    began = time.process_time()
+    limits = _Limits(precision, time_limit, memory_limit, max_trials, time.process_time())
     start = problem.initial_belief if belief is None else problem.as_belief(belief)
-    compiled = problem.compiled
-    model = solver_model(compiled, compiled.vector(start), observation)
+    with _needed_for_any_bound(limits, "to read its functions into arrays; reading problem.compiled first does that"):
+        compiled = problem.compiled
+    # Points of a checkpoint may rest on the first bounds: these are complete then, and not cut off.
+    saved_before = _is_file(checkpoint)
+    first = replace(limits, time_limit=None) if saved_before else limits
+    with limits.interruptible(), _needed_for_any_bound(limits, "to lay out its outcomes"):
+        model = solver_model(compiled, compiled.vector(start), observation, first.stop)
     weights = model.weights(start, observation)
     if not weights.any():
         raise PlanningError("belief: got terminal states alone; expected one that is not terminal. The value is 0.")
@@ -126,19 +134,16 @@ def solve(
     settings = {} if resume is None and checkpoint is None else settings_of(problem, horizon, start, observation)
     if resume is not None:
         _check_resumed(resume, settings)
-    limits = _Limits(precision, time_limit, memory_limit, max_trials, began)
-    # Points of a checkpoint may rest on the first bounds: these are complete then, and not cut off.
-    saved_before = _is_file(checkpoint)
-    first = replace(limits, time_limit=None) if saved_before else limits
     history: list[Progress] = []
     closer: Iterator[InitialBounds] = iter(())
     initial = None
-    with limits.interruptible():
-        outcomes = outcomes_of(model)
+    with limits.interruptible(), _needed_for_any_bound(limits, "to lay out its outcomes"):
         if horizon is None:
-            closer = initial_bounds(model, outcomes, first.stop, first.most_bytes)
+            closer = _available(initial_bounds(model, first.stop, first.most_bytes))
             longest = math.inf if saved_before else _LONG_STEP
             initial = _begin(closer, longest, model, weights, limits, history)
+        else:
+            _lay_out_stages(model, first)
     kernels: ModuleType = on_numpy
     with limits.interruptible(at_once=True):
         kernels = _kernels(engine, model, limits)
@@ -148,16 +153,20 @@ def solve(
         open_search(checkpoint) as file,
     ):
         if initial is None:
-            stages = finite_stages(model, outcomes, kernels, horizon or 0, first.stop)
+            stages = finite_stages(model, kernels, horizon or 0, first.stop)
         else:
             stages = infinite_stage(model, kernels, initial)
         search = Search(model, kernels, weights, stages, limits.most_bytes, limits.stop)
         if resume is not None:
             search = resume.search.continued(search)
-            closer = iter(()) if search.stages[-1].rests_on is not None else closer
+            if search.stages[-1].rests_on is not None:
+                closer = iter(())
+            elif initial is not None and bool((initial.informed <= search.stages[-1].informed).all()):
+                search.tighten(initial)
         saved = None if file is None else SavedSearch(file, search, settings)
         try:
-            status = _run(search, closer, limits, history, bar, saved)
+            with _needed_for_any_bound(limits, "to lay out its outcomes"):
+                status = _run(search, closer, limits, history, bar, saved)
         finally:
             search.stop = never
             if saved is not None and (search.trials or not saved.restored):
@@ -171,6 +180,55 @@ def solve(
         belief=None if belief is None and observation is None else start,
         observation=observation,
         search=search,
+    )
+
+
+@contextmanager
+def _needed_for_any_bound(limits: "_Limits", what: str) -> Iterator[None]:
+    """Turn an early stop in the block into an error: any bound needs this work."""
+    try:
+        with leaving(lambda: limits.left <= -max(_LAST_SECONDS, _MORE * (limits.time_limit or 0.0))):
+            yield
+    except StoppedEarlyError:
+        if limits.pressed:
+            raise KeyboardInterrupt from None
+        name, value = ("time_limit", limits.time_limit) if limits.left <= 0 else ("memory_limit", limits.memory_limit)
+        raise PlanningError(
+            Argument(name),
+            f": got {value}; expected enough for a first bound of this problem, {what}. Raise ",
+            Argument(name),
+            ".",
+        ) from None
+
+
+def _available(closer: Iterator[InitialBounds]) -> Iterator[InitialBounds]:
+    """Yield initial bounds until outcomes exceed the available memory, with a warning if there are bounds before."""
+    last = None
+    try:
+        for last in closer:
+            yield last
+    except PlanningError as error:
+        if last is None:
+            raise
+        _warn_of_memory(error)
+
+
+def _lay_out_stages(model: SolverModel, limits: "_Limits") -> None:
+    """Lay out the outcomes for a finite horizon; a large model can have bounds without them."""
+    try:
+        model.lay_out(limits.stop, limits.most_bytes)
+    except StoppedEarlyError:
+        if not model.has_early_steps:
+            raise
+    except PlanningError as error:
+        if not (model.has_early_steps and model.is_large):
+            raise
+        _warn_of_memory(error)
+
+
+def _warn_of_memory(error: PlanningError) -> None:
+    warnings.warn(
+        PomdpHierWarning(f"{error} ", "The bounds are those of the underlying MDP and of blind policies."), stacklevel=4
     )
 
 
@@ -217,8 +275,12 @@ def _check_stages(horizon: int, model: SolverModel) -> None:
 
 def _kernels(engine: str, model: SolverModel, limits: "_Limits") -> ModuleType:
     """Return the module of the inner loops, loaded and compiled."""
-    seconds = min(len(model.probability) * _SECONDS, limits.left)
-    if engine == "numpy" or (engine == "auto" and (limits.stop() or not pays(seconds, _NUMBA_FILE, COMPILATION))):
+    seconds = min(model.n_outcomes * _SECONDS, limits.left)
+    if (
+        not model.is_laid_out
+        or engine == "numpy"
+        or (engine == "auto" and (limits.stop() or not pays(seconds, _NUMBA_FILE, COMPILATION)))
+    ):
         return on_numpy
     if not is_installed():
         raise MissingExtraError(
@@ -227,7 +289,7 @@ def _kernels(engine: str, model: SolverModel, limits: "_Limits") -> ModuleType:
     from pomdp_hier.planning.point_based import on_numba
 
     tiny = solver_model(_TINY.compiled)
-    for initial in initial_bounds(tiny, outcomes_of(tiny)):
+    for initial in initial_bounds(tiny):
         Search(tiny, on_numba, np.ones(2) / 2, infinite_stage(tiny, on_numba, initial)).trial()
     return on_numba
 
@@ -288,7 +350,7 @@ class _Limits:
             return "trials"
         if self.left <= 0:
             return "time"
-        if search.n_bytes >= self.most_bytes:
+        if search.n_bytes >= self.most_bytes or not search.model.is_laid_out:
             return "memory"
         return None
 
@@ -357,6 +419,8 @@ def _run(
     While TIB is being computed, its steps and the trials take turns.
     """
     search.begin()
+    if not search.model.is_laid_out and search.bounds[0] == -math.inf:
+        raise StoppedEarlyError
     status, work = None, 0
     while True:
         lower, upper = search.bounds

@@ -208,7 +208,6 @@ class Stage(HasKernels):
         self.informed = np.ascontiguousarray(informed)
         self.next = next_stage
         self.corner: Floats = np.where(model.legal.any(axis=0), informed.max(axis=0, initial=-np.inf), 0.0)
-        self.layout = (model.indptr, model.column, model.probability, model.size)
         self.first_corner = self.corner.copy()
         self.scale = max(1e-300, float(np.abs(self.corner).max(initial=0.0)))
         # beliefs
@@ -233,6 +232,11 @@ class Stage(HasKernels):
         self.in_use = 0
         self.default: dict[int, Children] = {}
         self._points_then = self._vectors_then = 0
+
+    @property
+    def layout(self) -> tuple[Ints, Ints, Floats, int]:
+        """The outcomes as arguments of the inner loops."""
+        return self.model.layout
 
     # --- beliefs -------------------------------------------------------------------------------------------------
 

@@ -10,16 +10,18 @@ from scipy import sparse
 
 from benchmarks.first_bounds import check, random_model, rock_sample_arrays
 from pomdp_hier import POMDP
-from pomdp_hier.errors import PlanningError
+from pomdp_hier._progress import StoppedEarlyError, leaving
+from pomdp_hier.errors import PlanningError, PomdpHierWarning
 from pomdp_hier.planning import solve, value_bound, verify
 from pomdp_hier.planning.decision import outcome_matrix
 from pomdp_hier.planning.point_based import initial_bounds as bounds
 from pomdp_hier.planning.point_based import linear_systems, model_arrays, on_numpy, search
 from pomdp_hier.planning.point_based import solve as solving
 from pomdp_hier.planning.point_based.blind_policies import blind_stage
-from pomdp_hier.planning.point_based.model_arrays import outcomes_of, solver_model
+from pomdp_hier.planning.point_based.model_arrays import solver_model
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.problems import cheese_maze, rock_sample, tiger
+from tests.extras import few
 from tests.small_problems import KINDS, small_problem
 
 
@@ -80,11 +82,11 @@ def test_bounds_that_are_left_early_hold(kind, monkeypatch):
         monkeypatch.setattr(linear_systems, name, 0)
     for seed in range(3):
         model = solver_model(small_problem(seed, kind=kind).compiled)
-        outcomes = outcomes_of(model)
-        *_, last = bounds.initial_bounds(model, outcomes)
+        outcomes = model.outcomes
+        *_, last = bounds.initial_bounds(model)
         scale = 1e-7 * (1 + np.abs(last.informed[model.legal]).max(initial=0.0)) * float(model.slack.max())
         for n in (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89):
-            for left in bounds.initial_bounds(model, outcomes, stop_after(n)):
+            for left in bounds.initial_bounds(model, stop_after(n)):
                 ahead = blind_stage(model, left.plans, left.blind)
                 finite = np.isfinite(left.blind)
                 assert (finite == np.isfinite(last.blind)).all()
@@ -105,11 +107,32 @@ def test_each_bound_is_at_most_the_one_before():
 
 def test_sweeps_of_fib_end_near_the_values_of_its_policies(monkeypatch):
     model = solver_model(random_model(30, 3, 4, 5).compiled)
-    exact = bounds.informed_bound(model, outcomes_of(model))
+    exact = bounds.informed_bound(model, model.outcomes)
     monkeypatch.setattr(bounds, "_LARGEST_SYSTEM", 0)
-    swept = bounds.informed_bound(model, outcomes_of(model))
+    swept = bounds.informed_bound(model, model.outcomes)
     assert (swept >= exact - 1e-9).all()
     assert (swept - exact).max() < 2e-3 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("terminal", [None, [0]])
+def test_sweeps_of_large_models_end_near_the_values_of_policies_with_a_certificate(terminal, monkeypatch):
+    problem = random_model(6, 3, 3, 5, terminal=terminal)
+    model = solver_model(problem.compiled)
+    exact = linear_systems.mdp_bound(model)
+    closest = solve(problem, precision=1e-3, max_trials=20, engine="numpy")
+    monkeypatch.setattr(bounds, "_LARGEST_SYSTEM", 0)
+    monkeypatch.setattr(linear_systems, "_LARGE", 0)
+    monkeypatch.setattr(linear_systems, "POLICY_STEPS", 0)
+    for sweeps in (1, 3, 20):
+        monkeypatch.setattr(linear_systems, "_SWEEPS_OF_MDP", sweeps)
+        swept = linear_systems.mdp_bound(model)
+        assert (swept >= exact - 1e-9).all()
+    if terminal is None:
+        assert (swept - exact).max() < 1e-3 * np.abs(exact).max()
+    solution = solve(problem, max_trials=3, engine="numpy")
+    proved = verify(solution.certificate(), problem)
+    assert float(proved.lower) <= solution.lower <= closest.upper
+    assert closest.lower <= solution.upper <= float(proved.upper)
 
 
 @pytest.mark.parametrize("horizon", [None, 6])
@@ -134,7 +157,7 @@ def test_blind_and_fib_come_first_in_the_history():
     assert solution.history[2].upper == pytest.approx(tib)
 
 
-@pytest.mark.parametrize("step", ["mdp_bound", "informed_bound", "tighter_steps", "blind_values"])
+@pytest.mark.parametrize("step", ["mdp_bound", "informed_steps", "tighter_steps", "blind_values"])
 def test_ctrl_c_leaves_what_is_being_computed(step, monkeypatch):
     usual = getattr(bounds, step)
 
@@ -143,7 +166,7 @@ def test_ctrl_c_leaves_what_is_being_computed(step, monkeypatch):
         return usual(*arguments)
 
     monkeypatch.setattr(bounds, step, pressed)
-    solution = solve(random_model(40, 4, 6, 8))
+    solution = solve(random_model(40, 4, 6, 8), max_trials=50)
     assert (solution.status, solution.search.trials) == ("interrupted", 0)
     assert solution.lower < solution.upper < np.inf
 
@@ -157,7 +180,7 @@ def test_ctrl_c_leaves_the_loading_of_compiled_loops(dropped, monkeypatch):
         return on_numpy
 
     monkeypatch.setattr(solving, "_kernels", loading)
-    solution = solve(random_model(40, 4, 6, 8))
+    solution = solve(random_model(40, 4, 6, 8), max_trials=50)
     assert (solution.status, solution.search.trials) == ("interrupted", 0)
 
 
@@ -166,7 +189,7 @@ def test_a_trial_is_left_at_the_limit(monkeypatch):
 
     def look(search):
         if next(asked) == 7:
-            raise linear_systems.StoppedEarlyError
+            raise StoppedEarlyError
 
     monkeypatch.setattr(Search, "_look", look)
     problem = cheese_maze()
@@ -187,7 +210,7 @@ def test_a_model_that_memory_does_not_hold_is_rejected_with_what_it_takes(monkey
     monkeypatch.setattr(model_arrays, "memory_available", lambda: 5_000)
     assert solve(tiger(), max_trials=0).status == "trials"
     problem = random_model(10, 4, 6, None)
-    n_outcomes = len(solver_model_without_limit(problem, monkeypatch).probability)
+    n_outcomes = solver_model_without_limit(problem, monkeypatch).n_outcomes
     monkeypatch.setattr(model_arrays, "memory_available", lambda: 5_000)
     with pytest.raises(PlanningError, match=f"{n_outcomes:,} outcomes.*expected at most 78"):
         solve(problem)
@@ -284,3 +307,110 @@ def test_outcomes_are_products_of_transitions_and_likelihoods(share):
         product = np.einsum("st,to->sot", T[a], Z[a]).reshape(7, 35)
         np.testing.assert_allclose(matrix.toarray(), product, rtol=1e-15)
         assert (matrix.nnz, matrix.has_sorted_indices) == (np.count_nonzero(product), True)
+
+
+def blocks_of(n, monkeypatch):
+    """Lay out outcomes in blocks of n, as those of a large model."""
+    monkeypatch.setattr(model_arrays, "AT_ONCE", n)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_outcomes_laid_out_in_blocks_are_those_laid_out_at_once(kind, monkeypatch):
+    for seed in range(4):
+        problem = small_problem(seed, kind=kind)
+        whole = solver_model(problem.compiled)
+        _ = whole.layout
+        with monkeypatch.context() as patch:
+            blocks_of(1, patch)
+            pieces = solver_model(problem.compiled)
+            for one, other in zip(whole.layout, pieces.layout, strict=True):
+                np.testing.assert_array_equal(one, other)
+        for name in ("row", "observation", "usable"):
+            np.testing.assert_array_equal(getattr(whole.outcomes, name), getattr(pieces.outcomes, name))
+        row = np.repeat(np.arange(len(whole.layout[0]) - 1), np.diff(whole.layout[0]))
+        sums = np.bincount(row, weights=whole.layout[2], minlength=whole.legal.size)
+        assert whole.row_sums.ravel() == pytest.approx(sums, abs=1e-12)
+
+
+@pytest.mark.parametrize("horizon", [None, 5])
+@pytest.mark.parametrize("limit", ["time", "memory", "interrupted"])
+@pytest.mark.parametrize("kind", few(2, ["legal by state", "ends", "plain", "observes the state left"]))
+def test_a_layout_that_is_left_leaves_bounds_with_a_certificate(kind, limit, horizon, monkeypatch):
+    blocks_of(1, monkeypatch)
+    usual, calls = model_arrays.outcome_matrix, []
+
+    def slow(*arguments):
+        calls.append(1)
+        if limit == "interrupted":
+            signal.raise_signal(signal.SIGINT)
+        return usual(*arguments)
+
+    monkeypatch.setattr(model_arrays, "outcome_matrix", slow)
+    given = {"time": {"time_limit": 0}, "memory": {"memory_limit": 1}, "interrupted": {}}[limit]
+    for seed in (1, 2, 4):
+        calls.clear()
+        problem = small_problem(seed, kind=kind, discount=0.8)
+        solution = solve(problem, horizon=horizon, precision=0, max_trials=9, engine="numpy", **given)
+        found = solution.search
+        assert found.trials == 0 or found.model.is_laid_out
+        if found.model.is_laid_out:  # a single block
+            continue
+        assert solution.status == ("converged" if solution.gap == 0 and limit != "interrupted" else limit)
+        assert len(calls) <= 1
+        assert solution.policy.decide(problem).action in problem.actions(problem.initial_belief)
+        proved = verify(solution.certificate(), problem)
+        assert float(proved.lower) <= solution.lower <= solution.upper <= float(proved.upper)
+        closer = solve(problem, horizon=horizon, precision=0, max_trials=9, engine="numpy", resume=solution)
+        assert solution.lower - 1e-9 <= closer.lower <= closer.upper + 1e-9 <= solution.upper + 2e-9
+        float(verify(closer.certificate(), problem).lower)
+
+
+def test_bounds_of_a_large_model_come_before_its_outcomes(monkeypatch):
+    problem = random_model(30, 3, 4, None)
+    with monkeypatch.context() as patch:
+        blocks_of(1, patch)
+        patch.setattr(bounds, "_PIECE", 0)
+        steps = bounds.initial_bounds(solver_model(problem.compiled))
+        first, early = next(steps), next(steps)
+    rewards = problem.compiled.reward
+    assert float(first.informed.max()) == pytest.approx(rewards.max() + 0.95 * rewards.max() / 0.05)
+    np.testing.assert_allclose(first.blind, np.repeat(rewards.min(axis=1, keepdims=True) / 0.05, 30, axis=1))
+    start = problem.compiled.initial
+    assert early.blind @ start == pytest.approx(value_bound(problem, "blind") @ start)
+    assert early.informed @ start == pytest.approx(value_bound(problem, "qmdp") @ start)
+
+
+def test_a_model_beyond_the_memory_has_the_bounds_that_need_no_outcomes(monkeypatch):
+    blocks_of(1, monkeypatch)
+    monkeypatch.setattr(model_arrays, "memory_available", lambda: 10)
+    problem = random_model(12, 3, 4, None)
+    for horizon in (None, 4):
+        with pytest.warns(PomdpHierWarning, match=r"got 1,[0-9]+ outcomes .* expected at most 0"):
+            solution = solve(problem, horizon=horizon)
+        assert solution.status == "memory"
+        assert float(verify(solution.certificate(), problem).lower) <= solution.lower < solution.upper
+
+
+def test_reading_functions_is_left_at_the_limit_with_an_error(monkeypatch):
+    monkeypatch.setattr(solving, "_LAST_SECONDS", -1.0)
+    with pytest.raises(PlanningError, match=r"time_limit: got 0; expected .* arrays.* Raise time_limit\."):
+        solve(tiger(), time_limit=0)
+    problem = tiger()
+    with pytest.raises(StoppedEarlyError), leaving(stop_after(3)):
+        _ = problem.compiled
+    assert problem.compiled.n_states == 2
+    assert solve(problem, time_limit=0).status == "time"
+
+
+def test_sums_of_outcomes_are_those_of_a_sort_bit_for_bit(monkeypatch):
+    model = solver_model(random_model(40, 2, 5, None).compiled)
+    rng = np.random.default_rng(0)
+    for share in (0.05, 1.0):
+        index = np.flatnonzero(rng.random(40) < share)
+        weight = rng.dirichlet(np.ones(len(index)))
+        found = []
+        for wider in (0, 100):
+            monkeypatch.setattr(on_numpy, "WIDER", wider)
+            found.append(on_numpy.expand(model.layout, 1, index, weight, np.ones(40), 1e-10))
+        for one, other in zip(*found, strict=True):
+            np.testing.assert_array_equal(one, other)

@@ -8,7 +8,7 @@ import pytest
 from pomdp_hier import POMDP
 from pomdp_hier.planning import solve, verify
 from pomdp_hier.planning.point_based.blind_policies import blind_plans
-from pomdp_hier.planning.point_based.model_arrays import outcomes_of, solver_model
+from pomdp_hier.planning.point_based.model_arrays import solver_model
 from pomdp_hier.problems import rock_sample, tiger
 from tests.small_problems import KINDS, small_problem
 
@@ -60,10 +60,9 @@ def test_an_error_a_backup_adds_up_to_no_more_than_the_slack(kind):
     assert solver_model(tiger().compiled).slack.tolist() == pytest.approx([20, 20])  # 1 / (1 - 0.95)
     for seed in range(4):
         model = solver_model(small_problem(seed, kind=kind).compiled)
-        row = np.repeat(np.arange(len(model.indptr) - 1), np.diff(model.indptr))
-        ahead = np.bincount(
-            row, weights=model.probability * model.slack[model.column % model.size], minlength=model.legal.size
-        )
+        indptr, column, probability, size = model.layout
+        row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        ahead = np.bincount(row, weights=probability * model.slack[column % size], minlength=model.legal.size)
         more = 1 + model.discount * ahead.reshape(model.legal.shape).max(axis=0)
         assert (model.slack >= more * (1 - 1e-9)).all()
 
@@ -72,14 +71,14 @@ def test_an_error_a_backup_adds_up_to_no_more_than_the_slack(kind):
 def test_a_blind_plan_goes_on_with_what_is_legal_in_all_that_may_follow(kind):
     for seed in range(8):
         model = solver_model(small_problem(seed, kind=kind).compiled)
-        plans = blind_plans(model, outcomes_of(model))
+        plans, (indptr, column, _, size) = blind_plans(model), model.layout
         for a in range(model.n_actions):
             for o in range(model.n_observations):
                 met = set()
                 for s in np.flatnonzero(model.legal[a]).tolist():
-                    observed, state = np.divmod(model.column[model.indptr[a * model.size + s] :], model.size)
-                    length = model.indptr[a * model.size + s + 1] - model.indptr[a * model.size + s]
-                    met |= set(state[:length][observed[:length] == o].tolist())
+                    row = slice(indptr[a * size + s], indptr[a * size + s + 1])
+                    observed, state = np.divmod(column[row], size)
+                    met |= set(state[observed == o].tolist())
                 usable = [b for b in range(model.n_actions) if model.legal[b, sorted(met)].all()]
                 assert plans[a, o] == (a if a in usable else usable[0] if usable else -1)
 
