@@ -6,6 +6,7 @@ sums gives the cosines with all clusters. Those of the item's own path, and of t
 """
 
 from collections.abc import Iterator
+from copy import copy
 from itertools import pairwise
 
 import numpy as np
@@ -76,6 +77,8 @@ class Centroids:
         home: The place in ``homes`` of each item's own home ``[N]``.
         depths: The level of each position ``[K]``; the root's is 0.
         units: The unit rows of the items.
+        mass: The weight of each item in the sums ``[N]``.
+        sizes: The number of items below each position ``[K]``.
     """
 
     def __init__(self, features: Features, tree: Hierarchy) -> None:
@@ -87,11 +90,27 @@ class Centroids:
         self.parent[0] = 0
         self.depths = tree.levels[self.nodes]
         self.sizes = tree.sizes[self.nodes].astype(np.float64)
+        self.mass = np.ones(tree.n_items)
         self._level_bounds = np.searchsorted(self.depths, np.arange(self.depths[-1] + 2))
         self._n_children = np.bincount(self.parent[1:], minlength=len(self.nodes))
         self._first_child = 1 + np.cumsum(self._n_children) - self._n_children
         self.homes, self.home = np.unique(position[tree.parent[: tree.n_items]], return_inverse=True)
         self.units = UnitRows(features)
+        self._sum()
+
+    def reweighted(self, mass: Floats) -> "Centroids":
+        """Return the same clusters, with the items weighted in the sums of their unit rows."""
+        new = copy(self)
+        new.mass = mass
+        new._sum()
+        return new
+
+    def _sum(self) -> None:
+        """Set the sums of the clusters and what is derived from them."""
+        self._sizes = np.zeros(len(self.nodes))
+        np.add.at(self._sizes, self.homes[self.home], self.mass)
+        for low, high in [*self._levels()][:0:-1]:
+            np.add.at(self._sizes, self.parent[low:high], self._sizes[low:high])
         sums = self._sums()
         self._columns = sums.T.tocsr() if sp.issparse(sums) else np.ascontiguousarray(sums.T)
         self._measure(sums)
@@ -112,7 +131,7 @@ class Centroids:
         n_items, n_columns = self.units.features.shape
         where = self.homes[self.home]
         if self.units.sparse:
-            direct = sp.csr_matrix((np.ones(n_items), (where, np.arange(n_items))), shape=(len(self.nodes), n_items))
+            direct = sp.csr_matrix((self.mass, (where, np.arange(n_items))), shape=(len(self.nodes), n_items))
             direct = direct @ sp.csr_matrix(self.units(np.arange(n_items)))
             levels = [direct[low:high] for low, high in self._levels()]
             for depth in range(len(levels) - 1, 0, -1):
@@ -129,7 +148,7 @@ class Centroids:
         for low, high in row_pieces(n_items, 8 * n_columns):
             items = order[low:high]
             first = np.flatnonzero(np.diff(where[items], prepend=-1))
-            sums[where[items[first]]] += np.add.reduceat(self.units(items), first, axis=0)
+            sums[where[items[first]]] += np.add.reduceat(self.mass[items, None] * self.units(items), first, axis=0)
         for low, high in [*self._levels()][:0:-1]:
             first = np.flatnonzero(np.diff(self.parent[low:high], prepend=-1))
             sums[self.parent[low + first]] += np.add.reduceat(sums[low:high], first, axis=0)
@@ -158,10 +177,10 @@ class Centroids:
             for low, high in row_pieces(count, 8 * sums.shape[1]):
                 self._with_parent[low:high] = np.einsum("ij,ij->i", sums[low:high], sums[self.parent[low:high]])
         self._with_parent[0] = self._squares[0]
-        self._share = 1.0 / self.sizes[self.parent]  # kappa / n_p
+        self._share = 1.0 / self._sizes[self.parent]  # kappa / n_p
         self._share[0] = 0.0
         squares = self._squares + self._share * (2 * self._with_parent + self._share * self._squares[self.parent])
-        self._inverse = _inverse_root(squares, (self.sizes + 1) ** 2)
+        self._inverse = _inverse_root(squares, (self._sizes + 1) ** 2)
 
     def cosines(self, items: Ints) -> Floats:
         """Return the cosine of each item with each cluster's centroid, the item left out ``[m, K]``."""
@@ -171,11 +190,10 @@ class Centroids:
         cosines *= self._share
         cosines += products
         cosines *= self._inverse
-        own = np.where(self.units.is_zero[items], 0.0, 1.0)
-        self._leave_out(cosines, products, self.homes[self.home[items]], own)
+        self._leave_out(cosines, products, self.homes[self.home[items]], items)
         return np.clip(cosines, -1.0, 1.0, out=cosines)
 
-    def _leave_out(self, cosines: Floats, products: Floats, home: Ints, own: Floats) -> None:
+    def _leave_out(self, cosines: Floats, products: Floats, home: Ints, items: Ints) -> None:
         """Correct the cosines with the clusters of each item's path and with these clusters' children."""
         rows, on_path = np.arange(len(home)), home
         below = np.full(len(home), -1)
@@ -183,10 +201,10 @@ class Centroids:
             counts = self._n_children[on_path]
             columns = ranges(self._first_child[on_path], counts)
             inside = columns == np.repeat(below, counts)
-            self._correct(cosines, products, np.repeat(rows, counts), columns, inside, own)
+            self._correct(cosines, products, np.repeat(rows, counts), columns, inside, items)
             at_root = on_path == 0
             top = rows[at_root]
-            self._correct(cosines, products, top, np.zeros_like(top), np.ones(len(top), dtype=bool), own)
+            self._correct(cosines, products, top, np.zeros_like(top), np.ones(len(top), dtype=bool), items)
             rows, below, on_path = rows[~at_root], on_path[~at_root], self.parent[on_path[~at_root]]
 
     def _correct(
@@ -196,21 +214,25 @@ class Centroids:
         rows: Ints,
         columns: Ints,
         inside: "np.typing.NDArray[np.bool_]",
-        own: Floats,
+        items: Ints,
     ) -> None:
         """Leave each row's item out of the column's parent, and out of the column's cluster where it is inside."""
-        unit, above = own[rows], self.parent[columns]
-        in_cluster = np.where(inside, unit, 0.0)
+        above = self.parent[columns]
+        mass = self.mass[items[rows]]
+        weight = np.where(self.units.is_zero[items[rows]], 0.0, mass)  # of its unit row in the sums
+        inner = weight * inside
         with_cluster, with_parent = products[rows, columns], products[rows, above]
-        rest = self.sizes[above] - 1.0
-        share = np.divide(1.0, rest, out=np.zeros_like(rest), where=(rest > 0) & (columns > 0))
-        left = self.sizes[columns] - inside
-        product = np.where(left > 0, with_cluster - in_cluster, 0.0)
-        squares = np.where(left > 0, self._squares[columns] - 2 * inside * with_cluster + in_cluster, 0.0)
-        cross = np.where(left > 0, self._with_parent[columns] - with_cluster - inside * (with_parent - unit), 0.0)
-        parent_squares = self._squares[above] - 2 * with_parent + unit
-        product += share * (with_parent - unit)
+        rest = self._sizes[above] - mass
+        share = np.divide(1.0, rest, out=np.zeros_like(rest), where=(self.sizes[above] > 1) & (columns > 0))
+        filled = self.sizes[columns] > inside
+        product = np.where(filled, with_cluster - inner, 0.0)
+        squares = np.where(filled, self._squares[columns] - 2 * inner * with_cluster + inner * inner, 0.0)
+        cross = self._with_parent[columns] - weight * with_cluster - inner * (with_parent - weight)
+        cross = np.where(filled, cross, 0.0)
+        parent_squares = self._squares[above] - 2 * weight * with_parent + weight * weight
+        product += share * (with_parent - weight)
         squares += share * (2 * cross + share * parent_squares)
+        left = self._sizes[columns] - inner
         cosines[rows, columns] = product * _inverse_root(squares, (left + 1) ** 2)
 
     def along_paths(self, values: Floats) -> tuple[Floats, Floats]:

@@ -1,6 +1,7 @@
 """`find_misfiled`: the probability of each item that it is in the wrong place, and where it belongs."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 _TIE = 0.5  # of the best target's probability, from which a second one is named
 _TWINS = 0.5  # share of a home's items that fit the other one as well, in both directions
 _FEWEST = 3  # items of such a home
+_LEAST_WEIGHT = 1e-3  # of an item in the sums of its clusters
 _RARE = 1e-4  # probability below which the other items at a home are taken as they are
 _RATIO = 50.0  # of the largest column to the median one, from which scales are called very different
 
@@ -59,7 +61,9 @@ def find_misfiled(X: Any, hierarchy: Hierarchy, *, progress: bool = False) -> Mi
     features gain 0.05 nats per item without it. At most 3,000 items are used, and above 800 homes the best 200 and a
     weighted sample of the rest. The transform g with the higher likelihood at c = 0 is taken. h is 0 unless it gains
     0.012 nats per item and two standard errors. r is 0 unless 0.5 gains 0.01 nats per item and three standard errors.
-    Where c is fitted, r = 1/2 has to gain that at c = 0 too, or else 0.02 nats and four standard errors.
+    Where c is fitted, r = 1/2 has to gain that at c = 0 too, or else 0.02 nats and four standard errors. It has to gain
+    as much again with the weight 1 - P(misfiled) of each item in S and n, P at r = 0. Otherwise r is 0: misfiled items
+    from elsewhere make their neighbours fit sibling homes better.
     eps is then the mean of its posterior over all items. With up to 30,000 pairs of item and home, and h = r = 0, the
     probabilities are averages over the posterior of b and eps. There, and where r is not 0, q is 0. If the fit assigns
     a quarter of the items to noise, the features do not follow the tree, and eps is set to 0.05. Bayes' rule gives
@@ -131,6 +135,8 @@ def misfiled_items(
         else:
             with shown_progress(progress, "misfiled, fit", "step", leave=False) as bar:
                 model = fit_model(centroids, siblings, like, bar.update)
+                if model.near and like is None:
+                    model = _without_foreign_items(centroids, siblings, model, bar.update)
         judged = _Judged(centroids, siblings, model)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"none of {counted(n_items, 'item')} judged") from None
@@ -237,6 +243,25 @@ class _Judged:
             self.log_best[place, items] = np.where(self.best[place, items] < 0, -np.inf, top)
             filed[rows, best] = 0.0
         self.done[items] = True
+
+
+def _without_foreign_items(
+    centroids: Centroids, siblings: Siblings, model: FilingModel, step: Callable[[], object]
+) -> FilingModel:
+    """Return the model, or one without noise among siblings if that explains nothing once foreign items are left out.
+
+    A foreign item in a small home makes its siblings fit the others there better than their own home. So each item has
+    the weight 1 - P(misfiled) in the sums of the clusters, with P by noise that goes anywhere.
+    """
+    plain = fit_model(centroids, siblings, None, step, siblings_attract=False)
+    judged = _Judged(centroids, siblings, plain)
+    for items in centroids.blocks():
+        judged.add(items)
+        step()
+    odds = _posterior(judged, ~centroids.units.is_zero).log_odds
+    weights = np.maximum(1.0 / (1.0 + np.exp(odds)), _LEAST_WEIGHT)
+    cleaned = fit_model(centroids.reweighted(weights), siblings, None, step)
+    return model if cleaned.near else replace(plain, near_order=cleaned.near_order)
 
 
 def _order(judged: _Judged, odds: Floats, noise: float, told: Bools) -> Ints:

@@ -219,6 +219,8 @@ def fit_model(
     siblings: Siblings,
     like: FilingModel | None = None,
     step: Callable[[], object] = lambda: None,
+    *,
+    siblings_attract: bool = True,
 ) -> FilingModel:
     """Return the model with the highest posterior density; richer ones have to gain enough.
 
@@ -227,6 +229,7 @@ def fit_model(
         siblings: The siblings among the homes.
         like: A fitted model whose kind is taken: fewer items, and its numbers as the start.
         step: Called after each evaluation of a density, to show progress.
+        siblings_attract: Whether noise among siblings may be part of the model.
     """
     weights = item_weights(centroids)
     items = _sampled(centroids, _SAMPLE if like is None else _SAMPLE_LIKE)
@@ -254,7 +257,7 @@ def fit_model(
         richer, simpler = (fits[name].best(near, softer=True) for near in (NEAR, 0.0))
         gains = _gains(richer, simpler, _NEEDED_NEAR)
         fits[name].sized = True
-    near = NEAR if gains and soft[NEAR][1][-1] < 0.99 * _MOST_NOISE else 0.0
+    near = NEAR if siblings_attract and gains and soft[NEAR][1][-1] < 0.99 * _MOST_NOISE else 0.0
     best = fits[name].best(NEAR, softer=False) if near else plain[name]
     if _gains(soft[near], best, _NEEDED_SOFTER):
         best = soft[near]

@@ -286,3 +286,51 @@ def test_in_small_catalogues_the_odds_are_averages_over_the_posterior(seed):
     expected = (weight[:, None] * bad).sum(axis=0) / weight.sum()
     np.testing.assert_allclose(found.probabilities, expected, atol=0.05)
     assert found.order[0] == np.argmax(expected)
+
+
+def alike(seed):
+    """Groups of four homes, four items each, that differ far less than the groups; 15 items moved to other groups."""
+    rng = np.random.default_rng(seed)
+    homes = np.repeat(rng.normal(size=(15, 40)), 4, axis=0) + 0.05 * rng.normal(size=(60, 40))
+    X = np.repeat(homes, 4, axis=0) + 0.03 * rng.normal(size=(240, 40))
+    parent = np.r_[240 + np.arange(240) // 4, 300 + np.arange(60) // 4, np.full(15, 315), -1]
+    moved = rng.choice(240, 15, replace=False)
+    parent[moved] = 240 + (parent[moved] - 240 + rng.integers(4, 57, size=15)) % 60
+    return X, Hierarchy(parent, 240), np.isin(np.arange(240), moved)
+
+
+@pytest.mark.parametrize("seed", few(1, [6, 11]))
+def test_neighbours_of_items_from_elsewhere_are_not_taken_for_misfiled(seed):
+    X, tree, moved = alike(seed)
+    found = find_misfiled(X, tree)
+    assert (found.model.near, found.model.near_order) == (0.0, 0.0)
+    assert (found.probabilities[moved] > 0.5).mean() > 0.8
+    assert (found.probabilities[~moved] > 0.5).sum() <= 2
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_cosines_with_weighted_items_are_those_of_the_weighted_sums(sparse):
+    from pomdp_hier.filing.centroids import Centroids
+
+    rng = np.random.default_rng(5)
+    tree = random_tree(rng, 40, 9)
+    X = rng.normal(size=(40, 5)) * (rng.random((40, 5)) < 0.6)
+    X[3] = 0.0
+    weights = rng.uniform(0.001, 1.0, size=40)
+    centroids = Centroids(sp.csr_matrix(X) if sparse else X, tree)
+    found = centroids.reweighted(weights).cosines(np.arange(40))
+    units = np.array([unit(x) for x in X])
+
+    def total(node, without):
+        inside = [i for i in tree.items(int(node)) if i != without]
+        return weights[inside] @ units[inside], weights[inside].sum(), len(inside)
+
+    for item in range(40):
+        for place, node in enumerate(centroids.nodes.tolist()):
+            own, _, _ = total(node, item)
+            if node != tree.root:
+                above, mass, others = total(tree.parent[node], item)
+                own = own + above / mass if others else own
+            assert found[item, place] == pytest.approx(units[item] @ unit(own), abs=1e-9)
+    whole = Centroids(centroids.units.features, tree)
+    np.testing.assert_array_equal(centroids.cosines(np.arange(40)), whole.cosines(np.arange(40)))
