@@ -6,6 +6,7 @@ is about twice as fast as numpy (1.3 to 3.9 times, more on deep trees). So it pa
 start.
 """
 
+import gc
 import importlib.util
 import os
 import sys
@@ -15,12 +16,42 @@ from hashlib import sha1
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from threading import get_ident
+from threading import Lock, get_ident
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
 from pomdp_hier._text import brief
 from pomdp_hier.errors import MissingExtraError
+
+
+class _Uncollected:
+    """A block in which the garbage collector is off: imports create very many objects, and hardly any garbage.
+
+    Blocks may be nested and run in several threads; the last one to end turns the collector on again, if it was on.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.depth, self.was_on = Lock(), 0, False
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.depth += 1
+            if gc.isenabled():
+                self.was_on = True
+                gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.depth -= 1
+            if self.depth == 0 and self.was_on:
+                self.was_on = False
+                if gc.get_freeze_count() == 0:
+                    gc.freeze()  # the new objects, and all others,
+                    gc.unfreeze()  # into the oldest generation, unvisited
+                gc.enable()
+
+
+uncollected = _Uncollected()
 
 
 def attach(
@@ -37,7 +68,8 @@ def attach(
             raise AttributeError(
                 f"module '{package}' has no attribute '{name}'", name=name, obj=sys.modules.get(package)
             )
-        namespace[name] = value = getattr(import_module(home[name]), name)
+        with uncollected:
+            namespace[name] = value = getattr(import_module(home[name]), name)
         return value
 
     class Package(ModuleType):
@@ -199,7 +231,8 @@ def compiling(**options: Any) -> Callable[[Function], Function]:
 
     Numba is imported here: only modules that need it call this.
     """
-    import numba
+    with uncollected:
+        import numba
 
     def decorate(function: Function) -> Function:
         try:

@@ -1,15 +1,18 @@
 """What users import: every name is there, sorted and documented, and importing loads no more than it must."""
 
+import gc
 import importlib
 import pkgutil
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from types import MappingProxyType
 
 import pytest
 
 import pomdp_hier
-from pomdp_hier._imports import postpone
+from pomdp_hier._imports import postpone, uncollected
 
 HEAVY = ["dask", "joblib", "matplotlib", "narwhals", "numba", "pandas", "polars", "pyarrow", "sklearn", "sympy"]
 FRONTS = {  # what users call or construct; a front grows here, on purpose
@@ -147,6 +150,40 @@ def test_the_papers_trees_are_read_without_the_score():
         "assert 'pomdp_hier.hqs.score' not in sys.modules and 'scipy.optimize' not in sys.modules"
     )
     assert "numpy" in loaded_by(code)
+
+
+@pytest.mark.parametrize("was_on", [True, False])
+@pytest.mark.parametrize("frozen", [True, False])
+def test_imports_leave_the_garbage_collector_as_it_was(was_on, frozen):
+    def in_a_thread():
+        with uncollected:
+            seen.append(gc.isenabled())
+            begun.set()
+            left.wait()
+
+    before, seen, begun, left = gc.isenabled(), [], threading.Event(), threading.Event()
+    (gc.enable if was_on else gc.disable)()
+    try:
+        if frozen:
+            gc.freeze()
+        count = gc.get_freeze_count()
+        thread = threading.Thread(target=in_a_thread)
+        with uncollected:
+            thread.start()
+            begun.wait()
+            with suppress(KeyboardInterrupt), uncollected:
+                seen.append(gc.isenabled())
+                raise KeyboardInterrupt
+            seen.append(gc.isenabled())
+        seen.append(gc.isenabled())  # the thread is not done
+        left.set()
+        thread.join()
+        assert seen == [False] * 4
+        assert gc.isenabled() is was_on
+        assert gc.get_freeze_count() == count
+    finally:
+        gc.unfreeze()
+        (gc.enable if before else gc.disable)()
 
 
 def test_threads_that_import_a_postponed_module_get_it(tmp_path, monkeypatch):

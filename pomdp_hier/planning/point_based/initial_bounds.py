@@ -77,6 +77,7 @@ class InitialBounds:
         informed: ``[A, n]``, an upper bound: TIB, FIB, or what came before; -inf where an action is not legal.
         rests_on: The beliefs of TIB; ``None`` without it.
         work: Products of the next step of FIB or TIB, while it is computed; 0 for bounds that are new.
+        of_tib: Whether that step is one of TIB.
     """
 
     blind: Floats
@@ -84,6 +85,7 @@ class InitialBounds:
     informed: Floats
     rests_on: OutcomeBeliefs | None = None
     work: int = 0
+    of_tib: bool = False
 
     @property
     def n_bytes(self) -> int:
@@ -150,7 +152,7 @@ def initial_bounds(model: SolverModel, stop: Stop = never, most_bytes: float = n
         tighter = tighter_steps(model, outcomes, informed, stop, most_bytes)
         try:
             while True:
-                yield replace(last, work=next(tighter))
+                yield replace(last, work=next(tighter), of_tib=True)
         except StopIteration as end:
             yield InitialBounds(blind, plans, *end.value)
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pomdp_hier._arguments import Floats, check_choice, check_flag, check_kind, is_integer, is_real, unexpected
-from pomdp_hier._imports import is_installed, pays
+from pomdp_hier._imports import is_installed, pays, uncollected
 from pomdp_hier._io.formats import memory_available
 from pomdp_hier._progress import StoppedEarlyError, leaving, never, shown_progress
 from pomdp_hier.errors import Argument, MissingExtraError, ParameterError, PlanningError, PomdpHierWarning
@@ -38,6 +38,7 @@ _SECONDS = 4e-4  # CPU seconds of a search with numpy, per outcome (entry of T t
 _MORE = 0.05  # of the time limit, which the last evaluation of the controller may take more
 _MORE_SECONDS = 0.1
 _LAST_SECONDS = 0.25  # which reading a problem's functions may take more at least, as there is no bound before
+_BEFORE_TIB = 250_000_000  # products of the trials before TIB takes turns: half a second, of which it needs more to end
 _LONG_STEP = 3_000_000  # products of a step of TIB, about a hundredth of a second
 _NUMBA_FILE = Path(__file__).with_name("on_numba.py")
 COMPILATION = {  # CPU seconds, of the loops in `on_numba`
@@ -145,7 +146,7 @@ def solve(
         else:
             _lay_out_stages(model, first)
     kernels: ModuleType = on_numpy
-    with limits.interruptible(at_once=True):
+    with limits.interruptible(at_once=True), uncollected:
         kernels = _kernels(engine, model, limits)
     with (
         limits.interruptible(),
@@ -166,7 +167,7 @@ def solve(
         saved = None if file is None else SavedSearch(file, search, settings)
         try:
             with _needed_for_any_bound(limits, "to lay out its outcomes"):
-                status = _run(search, closer, limits, history, bar, saved)
+                status = _run(search, initial, closer, limits, history, bar, saved)
         finally:
             search.stop = never
             if saved is not None and (search.trials or not saved.restored):
@@ -289,8 +290,8 @@ def _kernels(engine: str, model: SolverModel, limits: "_Limits") -> ModuleType:
     from pomdp_hier.planning.point_based import on_numba
 
     tiny = solver_model(_TINY.compiled)
-    for initial in initial_bounds(tiny):
-        Search(tiny, on_numba, np.ones(2) / 2, infinite_stage(tiny, on_numba, initial)).trial()
+    *_, initial = initial_bounds(tiny)
+    Search(tiny, on_numba, np.ones(2) / 2, infinite_stage(tiny, on_numba, initial)).trial()
     return on_numba
 
 
@@ -408,6 +409,7 @@ def _begin(
 
 def _run(
     search: Search,
+    initial: InitialBounds | None,
     closer: Iterator[InitialBounds],
     limits: _Limits,
     history: list[Progress],
@@ -416,12 +418,14 @@ def _run(
 ) -> str:
     """Search until a limit is reached, and return its code; add the bounds to the history.
 
-    While TIB is being computed, its steps and the trials take turns.
+    While TIB is being computed, its steps and the trials take turns, once the trials have had a first share.
     """
     search.begin()
     if not search.model.is_laid_out and search.bounds[0] == -math.inf:
         raise StoppedEarlyError
-    status, work = None, 0
+    status, work, before = None, 0, _BEFORE_TIB
+    if initial is not None and initial.of_tib:
+        work, before = before, 0
     while True:
         lower, upper = search.bounds
         if not history or (history[-1].lower, history[-1].upper) != (lower, upper):
@@ -434,6 +438,8 @@ def _run(
             if initial is not None:
                 if initial.work:
                     work += initial.work
+                    if initial.of_tib:
+                        work, before = work + before, 0
                 else:
                     search.tighten(initial)
                 status = None

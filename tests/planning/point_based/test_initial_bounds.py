@@ -266,10 +266,11 @@ def test_a_pass_improves_one_bound_where_trials_have_been(side, monkeypatch):
     assert float(proved.lower) <= found.bounds[0] <= found.bounds[1] <= float(proved.upper)
 
 
-@pytest.mark.parametrize("terminal", [None, [0]])
-def test_trials_and_steps_of_tib_take_turns(terminal, monkeypatch):
+@pytest.mark.parametrize(("terminal", "before"), [(None, 0), ([0], 0), (None, 10**12)])
+def test_trials_and_steps_of_tib_take_turns_after_a_first_share_of_trials(terminal, before, monkeypatch):
     monkeypatch.setattr("pomdp_hier.planning.point_based.solve._LONG_STEP", 0)
-    monkeypatch.setattr(search, "_PRODUCTS_PER_BELIEF", 200)
+    monkeypatch.setattr("pomdp_hier.planning.point_based.solve._BEFORE_TIB", before)
+    monkeypatch.setattr(search, "_PRODUCTS_PER_BELIEF", 3_000)
     problem, usual, taken = random_model(12, 3, 3, 4, terminal=terminal), Search.tighten, []
 
     def tighten(found, initial):
@@ -282,7 +283,8 @@ def test_trials_and_steps_of_tib_take_turns(terminal, monkeypatch):
 
     monkeypatch.setattr(Search, "tighten", tighten)
     solution = solve(problem, precision=0, max_trials=6, engine="numpy")
-    assert [trials > 0 for trials in taken] == [True]
+    assert len(taken) == 1
+    assert (taken[0] == 6) if before else (0 < taken[0] < 6)
     assert solution.search.stages[-1].rests_on is not None
     proved = verify(solution.certificate(), problem)
     assert solution.upper == pytest.approx(float(proved.upper), abs=1e-6)
