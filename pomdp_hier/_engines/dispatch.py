@@ -23,7 +23,7 @@ from pomdp_hier.errors import Argument, MissingExtraError, ParameterError, Setti
 from pomdp_hier.features.affinity import Affinity, Batch
 from pomdp_hier.features.dense import DenseAffinity
 from pomdp_hier.features.membership import Children, at_one_node
-from pomdp_hier.hierarchy.arrays import sum_below
+from pomdp_hier.hierarchy.arrays import sum_below, sum_to_root
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 STEP = 1.5e-4
@@ -67,6 +67,9 @@ def numpy_seconds(task: Task, items: Ints, enough: float) -> float:
     if isinstance(rule, LookAhead) and rule.depth != 1:
         per_step, per_pair, levels = _PLANNING * per_step, _PLANNING * per_pair, int(tree.height) + 1
         most = levels * (per_step * levels + per_pair * len(items) * tree.n_nodes)
+    elif isinstance(rule, AlwaysDescend):  # numpy descends through only children at once
+        choices = sum_to_root(tree.parent, (np.diff(tree.child_offsets) > 1).astype(np.int64)).max()
+        most -= per_step * (int(tree.height) - int(choices))
     if most <= enough or not isinstance(rule, LookAhead):
         return most
     places = np.linspace(0, len(items) - 1, min(_SAMPLE, len(items))).astype(np.int64)
@@ -115,6 +118,7 @@ def choose_engine(
         if isinstance(task.rule, SearchRoot) or not (known and _imports.is_installed()):
             return "numpy"
         compilation = {kernel: COMPILATION[kernel]} if kernel else _compilation(task.rule)
+        task = replace(task, rule=AlwaysDescend()) if kernel else task  # search lengths are those of complete paths
         if seconds is None:
             seconds = numpy_seconds(task, np.asarray(items), _imports.price(_NUMBA_FILE, compilation))
         return "numba" if _imports.pays(seconds, _NUMBA_FILE, compilation) else "numpy"
@@ -176,9 +180,12 @@ def run_lengths(task: Task, items: Ints, engine: str, advance: Advance) -> tuple
 def _on_numpy(task: Task, items: Ints, below: Ints, advance: Advance) -> tuple[Floats, Floats]:
     tree, done = task.hierarchy, 0
     looks = (tree.sizes[task.ends].astype(np.float64) + 1.0) / 2.0
-    labels = np.zeros(tree.n_items)
+    ends, labels = on_numpy.ends_of_runs(tree), np.zeros(tree.n_items)
+    if ends is not None:  # one label per only child, and no item before the right one
+        passed = sum_to_root(tree.parent, (ends != np.arange(tree.n_nodes)).astype(np.int64))
+        labels += np.where(task.ends == tree.root, 0, passed[tree.parent[task.ends]])
     weights = np.stack((tree.sizes, below), axis=1).astype(np.float64)
-    for step in own_steps(task, items):
+    for step in own_steps(task, items, ends=ends):
         first = _before(task, step, weights)
         looks[step.items] += first[:, 0]
         labels[step.items] += first[:, 1] + step.counts
@@ -194,7 +201,7 @@ def _before(task: Task, step: Step, weights: Floats) -> Floats:
     gaps, own_at = step.similarities, step.own_at
     with np.errstate(over="ignore"):  # at temperatures near 0, sigma is 0 or 1
         gaps = gaps - np.repeat(gaps[own_at], step.counts)
-        gaps /= task.temperatures[step.level]
+        gaps /= np.repeat(task.temperatures[task.hierarchy.levels[step.nodes]], step.counts)
     before = expit(gaps, out=gaps)
     before[own_at] = 0.0
     if at_one_node(step.nodes):

@@ -208,10 +208,12 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
     """Return the stops of the searches for these items."""
     rule, gross = task.rule, task.rewards.reward + 1.0
     nodes, probabilities = np.empty(len(items), dtype=np.int64), np.empty(len(items))
+    at_ties = isinstance(rule, AlwaysDescend) or (isinstance(rule, LookAhead) and rule.tie == "descend")
+    ends = ends_of_runs(task.hierarchy) if at_ties else None  # gain and loss of an only child are 0, a tie
     for at in batches(task, items):
         walk = Walk(task, items[at])
         best_node, best_probability = walk.node.copy(), walk.probability.copy()
-        for step in walk.steps():
+        for step in walk.steps(ends):
             eta, margin, loss = step.weigh(task)
             walk.move(step, walk.decide(step, eta, margin, loss), step.own_at, eta)
             if isinstance(rule, HindsightRule):
@@ -224,6 +226,23 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
             nodes[at], probabilities[at] = walk.node, walk.probability
         advance(len(at))
     return Stops(nodes, probabilities)
+
+
+def ends_of_runs(tree: Hierarchy) -> Ints | None:
+    """Return the node below each node that is reached through only children ``[n_nodes]``; None without only children.
+
+    An item alone is not part of such a run, as a search may not be allowed to enter it.
+    """
+    above = np.flatnonzero(np.diff(tree.child_offsets) == 1)
+    below = tree.child_nodes[tree.child_offsets[above]]
+    above, below = above[below >= tree.n_items], below[below >= tree.n_items]
+    if not len(above):
+        return None
+    ends = np.arange(tree.n_nodes)
+    ends[above] = below
+    while not np.array_equal(further := ends[ends], ends):
+        ends = further
+    return ends
 
 
 def batches(task: Task, items: Ints) -> Iterator[Ints]:
@@ -311,10 +330,18 @@ class Walk:
         self.node = np.full(len(items), task.hierarchy.root) if nodes is None else nodes.copy()
         self.probability = np.ones(len(items)) if probabilities is None else probabilities.copy()
 
-    def steps(self) -> Iterator[Step]:
-        """Yield the steps of one level after another, of the items that were moved since the last one."""
+    def steps(self, ends: Ints | None = None) -> Iterator[Step]:
+        """Yield the steps of one level after another, of the items that were moved since the last one.
+
+        Args:
+            ends: The node to which an item at each node moves before a step; it stays by default.
+        """
         rows, level, tree = np.arange(len(self.items)), 0, self.task.hierarchy
-        while len(rows := rows[self._can_continue(rows)]):
+        while True:
+            if ends is not None:
+                self.node[rows] = ends[self.node[rows]]
+            if not len(rows := rows[self._can_continue(rows)]):
+                return
             before = self.node[rows]
             # In pieces of about 100,000 children, which bounds the memory of wide nodes.
             for part in pieces(child_counts(tree, before), PIECE_PAIRS):
@@ -377,12 +404,14 @@ class Walk:
         )
 
 
-def own_steps(task: Task, items: Ints | None = None, until: Ints | None = None) -> Iterator[Step]:
-    """Yield every step of the true paths, down to the leaf clusters."""
+def own_steps(
+    task: Task, items: Ints | None = None, until: Ints | None = None, ends: Ints | None = None
+) -> Iterator[Step]:
+    """Yield every step of the true paths, down to the leaf clusters; with ``ends``, as for `Walk.steps`."""
     items = np.arange(task.hierarchy.n_items) if items is None else items
     for at in batches(task, items):
         walk = Walk(task, items[at])
-        for step in walk.steps():
+        for step in walk.steps(ends):
             yield step
             continues = np.full(len(step.rows), True) if until is None else until[step.items] > step.level
             walk.move(step, continues, step.own_at)

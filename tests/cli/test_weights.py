@@ -56,7 +56,7 @@ OPTIONS = {
     ),
     "report": (["-o", "page.html"], ["-o", "page.html", "--n-moves", "0", "--shuffles", "0", "--max-rows", "1"]),
     "improve": (["--edits-out", "edits.csv", "--folds", "2"], ["--folds", "0", "--kinds", "move", "-o", "better.csv"]),
-    "regroup": (["--label-cost", "0", "--folds", "0", "--report", "page.html"], ["--folds", "0", "-o", "better.csv"]),
+    "regroup": (["--label-cost", "0", "--folds", "0", "-o", "better.csv"],),
     "levels": ([], ["--remove-from", "top"], ["--best-cut", "1"], ["--json"], ["-o", "best.csv"]),
     "policies": ([], ["--policy", "one-step", "--policy", "level-1"], ["--json"], ["--confidence", "0.8"]),
 }

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pomdp_hier._engines import on_numpy
-from pomdp_hier._engines.dispatch import run_engine
+from pomdp_hier._engines.dispatch import run_engine, run_lengths
 from pomdp_hier._engines.on_numpy import weigh
-from pomdp_hier._engines.task import LookAhead
+from pomdp_hier._engines.task import AlwaysDescend, HindsightRule, LookAhead
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features import dense
 from pomdp_hier.features.membership import own_ranks
@@ -419,3 +420,52 @@ def test_the_child_that_holds_an_item_is_found_from_every_node(tree):
         places = tree.starts[: tree.n_items]
         mixed = own_ranks(tree, np.append(np.full(tree.n_items, node), nodes), np.append(places, tree.starts))
         assert (own_ranks(tree, np.full(tree.n_items, node), places) == mixed[: tree.n_items]).all()
+
+
+LOOK = on_numpy.Walk._look
+
+
+def with_runs(rng, n_items, longest):
+    """A random binary tree with up to this number of only children, one below the other, above each node."""
+    parent, free = {}, list(range(n_items))
+    while len(free) > 1:
+        one, two = (free.pop(int(rng.integers(len(free)))) for _ in range(2))
+        node = max([n_items - 1, *parent.values()]) + 1
+        parent |= {one: node, two: node}
+        for _ in range(int(rng.integers(longest + 1))):
+            parent[node] = node + 1
+            node += 1
+        free.append(node)
+    return Hierarchy([*(parent[node] for node in sorted(parent)), -1], n_items, singletons=True)
+
+
+RULES = [LookAhead(1), AlwaysDescend(), LookAhead(1, "search"), HindsightRule(), LookAhead(None), LookAhead(2)]
+
+
+@pytest.mark.parametrize("rule", few(2, RULES))
+def test_runs_of_only_children_are_one_step(rule, monkeypatch):
+    rng, calls = np.random.default_rng(0), []
+
+    def counted(*given):
+        calls.append(1)
+        return LOOK(*given)
+
+    monkeypatch.setattr(on_numpy.Walk, "_look", counted)
+    for longest in (1, 4, 30):
+        tree = with_runs(rng, int(rng.integers(4, 12)), longest)
+        for enters in (True, False):
+            task = replace(task_of(rng.random((tree.n_items, 3)), tree, rule=rule), enter_own_singleton=enters)
+            items = np.arange(tree.n_items)
+            calls.clear()
+            found, n_calls = on_numpy.run(task, items, lambda done: None), len(calls)
+            with monkeypatch.context() as patch:
+                patch.setattr(on_numpy, "ends_of_runs", lambda tree: None)
+                every = on_numpy.run(task, items, lambda done: None)
+                lengths = run_lengths(task, items, "numpy", lambda done: None)
+            for one, other in zip(run_lengths(task, items, "numpy", lambda done: None), lengths, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-13)
+            np.testing.assert_array_equal(found.nodes, every.nodes)
+            np.testing.assert_allclose(found.probabilities, every.probabilities, rtol=1e-14)
+            if isinstance(rule, AlwaysDescend):
+                assert n_calls < tree.n_items
+                assert len(calls) - n_calls >= tree.height - 1

@@ -31,6 +31,7 @@ from pomdp_hier.improvement.groupings import (
 from pomdp_hier.improvement.held_out import fold_of
 from pomdp_hier.improvement.node_views import Objective
 from pomdp_hier.improvement.regroup import Judge
+from pomdp_hier.report.regroup_page import write_regrouping
 
 SECTIONS, HEADINGS, ITEMS = 4, 5, 6
 
@@ -170,6 +171,7 @@ def test_folds_and_headings_that_nobody_looks_for():
     found = regroup(X, tree, delta=0.05, folds=2, sample_weight=weights)
     assert found.held_out.n_items == tree.n_items
     assert np.isfinite(found.held_out.gain)
+    assert "means over searches" in write_regrouping(found)
     assert found.before.score == pytest.approx(
         np.average(expected_search_length(X, tree, delta=0.05, label_cost=1).values[:3], weights=[1, 2, 4]), abs=1e-12
     )
