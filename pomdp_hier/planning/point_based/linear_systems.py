@@ -255,7 +255,8 @@ def mdp_bound(model: SolverModel, stop: Stop = never) -> Floats:
         best = np.where(somewhere, _stepped(model, values).max(axis=0), 0.0)
         scale = float(np.abs(values).max(initial=0.0))
         fall = (values - best)[somewhere]
-        values = upper = lowered(values, best, fall, model) + 1e-15 * scale * model.slack
+        fallen = lowered(values, best, fall, model) + 1e-15 * scale * model.slack
+        values = upper = np.where(somewhere, fallen, 0.0)
         if float(np.ptp(fall)) * float(model.slack.max()) <= _SETTLED * scale:
             return _stepped(model, upper)
     tied = even(size)

@@ -216,7 +216,10 @@ class SolverModel:
     @cached_property
     def share_kept(self) -> float:
         """The least part of a common fall of values that a backup keeps: discount times least row sum."""
-        return self.discount * float(self.row_sums[self.legal].min(initial=1.0))
+        least = (
+            float(self.row_sums.min(initial=1.0)) if self.legal.all() else 0.0
+        )  # without legal actions, values are 0
+        return self.discount * least
 
     @cached_property
     def shrink(self) -> float:

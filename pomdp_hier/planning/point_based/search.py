@@ -38,6 +38,9 @@ _WORK_PER_BELIEF = 10_000
 _PRODUCTS_PER_BELIEF = 25_000
 """Products of TIB that take as long as a belief of the search."""
 
+_MOST_ENTRIES = 60_000_000
+"""Entries of the matrix of an evaluation, which takes 5 GB and some seconds to make."""
+
 _LEAST_SHARE = 1e-300  # of a state in the uniform belief: a division by the sum must not round to 0
 _BYTES_PER_ENTRY = 80
 """Bytes that an evaluation takes per entry of its matrix, during its construction."""
@@ -75,6 +78,7 @@ class Search(HasKernels):
 
     Attributes:
         backups: The number of belief backups.
+        most_entries: The largest matrix of an evaluation, in entries: while it is made, no limit is checked.
         horizon: The number of actions to go; ``None`` for an infinite horizon.
     """
 
@@ -88,6 +92,7 @@ class Search(HasKernels):
         stop: Stop = never,
     ) -> None:
         self.model, self.kernels, self.stages, self.most_bytes, self.stop = model, kernels, stages, most_bytes, stop
+        self.most_entries = float(_MOST_ENTRIES)
         self.horizon = None if stages[-1].next is stages[-1] else len(stages)
         self.backups = self.trials = self._idle = self._changes = 0
         self._evaluated_at = self._failures = self._work = self._made_then = 0
@@ -108,6 +113,7 @@ class Search(HasKernels):
         """Return a copy with the inner loops and limits of another search of the same problem."""
         search = copy.deepcopy(self, {id(self.model): fresh.model})
         search.kernels, search.most_bytes, search.stop = fresh.kernels, fresh.most_bytes, fresh.stop
+        search.most_entries = fresh.most_entries
         for stage in search.stages:
             stage.kernels = fresh.kernels
         search.trials, search._idle = 0, 0
@@ -232,7 +238,9 @@ class Search(HasKernels):
         numbers, after = self.newest_vectors()
         n_entries = int(self.model.n_transitions[[self.stages[-1].actions[k] for k in numbers]].sum())
         self._work = self._n_products * n_entries
-        if affordable < self._work or self.n_bytes + _BYTES_PER_ENTRY * n_entries > self.most_bytes:
+        if n_entries > self.most_entries or affordable < self._work:
+            return
+        if self.n_bytes + _BYTES_PER_ENTRY * n_entries > self.most_bytes:
             return
         self._evaluated_at = self.stages[-1].pool.count
         self._failures = 0 if self._add_values(numbers, after) else self._failures + 1

@@ -37,6 +37,7 @@ _UNREACHABLE = 1e-9  # relative gap at which to stop where floats cannot represe
 _SECONDS = 4e-4  # CPU seconds of a search with numpy, per outcome (entry of T times Z)
 _MORE = 0.05  # of the time limit, which the last evaluation of the controller may take more
 _MORE_SECONDS = 0.1
+_ENTRIES_PER_SECOND = 20_000_000  # of the matrix of an evaluation
 _LAST_SECONDS = 0.25  # which reading a problem's functions may take more at least, as there is no bound before
 _BEFORE_TIB = 250_000_000  # products of the trials before TIB takes turns: half a second, of which it needs more to end
 _LONG_STEP = 3_000_000  # products of a step of TIB, about a hundredth of a second
@@ -158,6 +159,7 @@ def solve(
         else:
             stages = infinite_stage(model, kernels, initial)
         search = Search(model, kernels, weights, stages, limits.most_bytes, limits.stop)
+        search.most_entries = min(search.most_entries, _ENTRIES_PER_SECOND * limits.more)
         if resume is not None:
             search = resume.search.continued(search)
             if search.stages[-1].rests_on is not None:
@@ -333,9 +335,14 @@ class _Limits:
         """Return whether to leave whatever is being computed."""
         return bool(self.pressed) or self.left <= 0
 
+    @property
+    def more(self) -> float:
+        """CPU seconds that the last evaluation of the controller may take after the limit."""
+        return math.inf if self.time_limit is None else max(_MORE_SECONDS, _MORE * self.time_limit)
+
     def stop_last(self) -> bool:
         """Return whether to leave the last evaluation, which may take a little longer than the limit."""
-        return bool(self.pressed) or self.left <= -max(_MORE_SECONDS, _MORE * (self.time_limit or 0.0))
+        return bool(self.pressed) or self.left <= -self.more
 
     def reached(self, search: Search) -> str | None:
         """Return the code of the limit that is reached, or ``None`` to continue."""
