@@ -31,7 +31,6 @@ _PIECE = 2_000_000  # products between two questions whether to stop, about a hu
 _LARGEST_SYSTEM = 10_000_000  # outcomes up to which FIB solves linear equations
 _SWEEPS_OF_FIB = 1_000
 _LONG_SWEEP = 200_000_000  # products of a step of FIB that trials take turns with, about a second
-_PRODUCTS_PER_SYSTEM = 20
 _SOLVED = 1e-10  # relative to the greatest value: a residual of FIB by less ends its policy iteration
 _CLOSE = 1e-3  # relative to the greatest value: a fall of FIB by less ends its sweeps
 _MOST_TERMS = 15_000_000  # products per sweep and action of TIB, in some hundreds of megabytes
@@ -140,7 +139,7 @@ def initial_bounds(model: SolverModel, stop: Stop = never, most_bytes: float = n
         yield InitialBounds(blind, plans, informed)
     else:
         blind, informed = early.blind, early.informed
-    work = outcomes.matrix.nnz * (model.n_actions + _PRODUCTS_PER_SYSTEM)
+    work = outcomes.matrix.nnz * model.n_actions
     for informed in informed_steps(model, outcomes, informed, stop):  # noqa: B020 - from the last one on
         if work > _LONG_SWEEP:
             yield InitialBounds(blind, plans, informed)
@@ -408,7 +407,7 @@ def tighter_steps(
     except StoppedEarlyError:  # a sweep raises no value but by rounding, as the one before
         pass
     value += (short + 1e-15 * scale) * np.asarray(belief @ model.slack)[:, None]
-    best = best_usable(mass[:, None] * value[row], None if model.legal.all() else outcomes.usable)
+    best = mass * best_usable(value, None if model.legal.all() else legal)[row]
     return _backed(model, outcomes, best), OutcomeBeliefs(belief, np.where(legal, value, -np.inf), row, outcomes)
 
 

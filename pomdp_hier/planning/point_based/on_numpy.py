@@ -128,8 +128,11 @@ def greatest(first: int, last: int, pool: tuple[Any, ...], upper: Floats, vector
     """
     indptr, index, weight = pool
     span = slice(indptr[first], indptr[last])
-    terms = vectors[:, index[span]] * weight[span]
-    upper[first:last] = np.add.reduceat(terms, indptr[first:last] - indptr[first], axis=1).max(axis=0)
+    best: Floats = np.full(last - first, -np.inf)
+    for vector in vectors:  # one at a time: all of them need much memory
+        values = np.add.reduceat(vector[index[span]] * weight[span], indptr[first:last] - indptr[first])
+        np.maximum(best, values, out=best)
+    upper[first:last] = best
 
 
 @np.errstate(over="ignore")  # ratios of tiny weights; the least ratio is at most 1

@@ -194,7 +194,8 @@ class Search(HasKernels):
     @property
     def work(self) -> int:
         """The products that the search has taken, by a rough estimate from its beliefs and backups."""
-        return _PRODUCTS_PER_BELIEF * (self.stages[-1].pool.count + 2 * self.backups)
+        of_action = self.model.n_outcomes // max(1, self.model.n_actions)
+        return _PRODUCTS_PER_BELIEF * (self.stages[-1].pool.count + 2 * self.backups) + of_action * self.backups
 
     def tighten(self, initial: InitialBounds) -> None:
         """Take a tighter initial upper bound of an infinite horizon; what the search has found is kept."""

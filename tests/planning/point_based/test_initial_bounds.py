@@ -98,6 +98,23 @@ def test_bounds_that_are_left_early_hold(kind, monkeypatch):
                     assert (backed <= left.informed + scale).all()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_sweeps_are_bounds_whatever_is_legal(kind, monkeypatch):
+    for seed in range(6):
+        problem = small_problem(seed, kind=kind, discount=0.9)
+        model = solver_model(problem.compiled)
+        mdp, fib = linear_systems.mdp_bound(model), bounds.informed_bound(model, model.outcomes)
+        scale = 1e-9 * (1 + np.abs(mdp[model.legal]).max(initial=0.0))
+        with monkeypatch.context() as patch:
+            patch.setattr(bounds, "_LARGEST_SYSTEM", 0)
+            patch.setattr(linear_systems, "_LARGE", 0)
+            swept = linear_systems.mdp_bound(model)
+            assert (swept >= mdp - scale)[model.legal].all()
+            informed = bounds.informed_bound(model, model.outcomes, start=swept)
+            assert (informed >= fib - scale)[model.legal].all()
+            assert (bounds.informed_stage(model, model.outcomes, informed) <= informed + scale)[model.legal].all()
+
+
 def test_each_bound_is_at_most_the_one_before():
     for problem in (tiger(), cheese_maze(), random_model(60, 3, 4, 5)):
         tables = [value_bound(problem, kind) for kind in ("range", "qmdp", "fib", "tib")]

@@ -56,3 +56,6 @@ def test_evaluating_the_controller_raises_the_lower_bound(monkeypatch):
     without = solve(tiger(), precision=1e-9, max_trials=12, engine="numpy")
     assert without.lower < with_values.lower <= min(with_values.upper, without.upper)
     assert too_large.lower == without.lower
+    monkeypatch.undo()
+    monkeypatch.setattr(search, "_MOST_ENTRIES", 0)
+    assert solve(tiger(), precision=1e-9, max_trials=12, engine="numpy").lower == without.lower
