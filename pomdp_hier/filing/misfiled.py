@@ -60,7 +60,7 @@ def find_misfiled(X: Any, hierarchy: Hierarchy, *, progress: bool = False) -> Mi
     is wide, that of c half-normal with standard deviation 1. Items do not move for sizes alone: c is 0 unless the
     features gain 0.05 nats per item without it. At most 3,000 items are used, and above 800 homes the best 200 and a
     weighted sample of the rest. The transform g with the higher likelihood at c = 0 is taken. h is 0 unless it gains
-    0.012 nats per item and two standard errors. r is 0 unless 0.5 gains 0.01 nats per item and three standard errors.
+    0.003 nats per item and two standard errors. r is 0 unless 0.5 gains 0.01 nats per item and three standard errors.
     Where c is fitted, r = 1/2 has to gain that at c = 0 too, or else 0.02 nats and four standard errors. It has to gain
     as much again with the weight 1 - P(misfiled) of each item in S and n, P at r = 0. Otherwise r is 0: misfiled items
     from elsewhere make their neighbours fit sibling homes better.

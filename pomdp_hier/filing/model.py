@@ -24,7 +24,7 @@ SPREAD = 20.0  # standard deviation of a weight's prior, in standard deviations 
 LEAST_GAIN = 0.05  # nats per item, from which the features fit the tree
 SIZE_SPREAD = 1.0  # standard deviation of the prior of the exponent of the size
 # gain that a richer model needs: per item, in standard errors; the last only where the sizes have a weight
-_NEEDED_SOFTER, _NEEDED_NEAR, _NEEDED_NEAR_SIZED = (0.012, 2.0), (0.01, 3.0), (0.02, 4.0)
+_NEEDED_SOFTER, _NEEDED_NEAR, _NEEDED_NEAR_SIZED = (0.003, 2.0), (0.01, 3.0), (0.02, 4.0)
 _NEEDED = 5.0  # and in all
 _HARDLY = 0.5  # of the noise with a share among siblings
 _LEAST_NOISE, _MOST_NOISE = (
