@@ -5,7 +5,6 @@ import os
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from pomdp_hier._arguments import Floats, check_choice, check_flag, check_kind, 
 from pomdp_hier._imports import is_installed, pays, uncollected
 from pomdp_hier._io.formats import memory_available
 from pomdp_hier._progress import StoppedEarlyError, leaving, never, shown_progress
-from pomdp_hier.errors import Argument, MissingExtraError, ParameterError, PlanningError, PomdpHierWarning
+from pomdp_hier.errors import Argument, MissingExtraError, ParameterError, PlanningError, PomdpHierWarning, warn_user
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
 from pomdp_hier.planning.point_based import on_numpy
 from pomdp_hier.planning.point_based.initial_bounds import InitialBounds, initial_bounds
@@ -230,9 +229,8 @@ def _lay_out_stages(model: SolverModel, limits: "_Limits") -> None:
 
 
 def _warn_of_memory(error: PlanningError) -> None:
-    warnings.warn(
-        PomdpHierWarning(f"{error} ", "The bounds are those of the underlying MDP and of blind policies."), stacklevel=4
-    )
+    bounds = " The bounds are those of the underlying MDP and of blind policies."
+    warn_user([f"{error}{bounds}"], PomdpHierWarning)
 
 
 def _is_file(checkpoint: Any) -> bool:
