@@ -102,7 +102,6 @@ REFUSED = {
         "tie",
         "reward",
         "engine",
-        "sample_weight",
         *SAMPLES,
     },
     "suggest_moves": {"checkpoint", "policy_version", *SAMPLES},
