@@ -101,18 +101,6 @@ class SolverModel:
         """
         if self.is_laid_out:
             return
-        self._require_memory()
-        if self.is_large and self.n_outcomes * _OUTCOME_BYTES > most_bytes:
-            raise StoppedEarlyError
-        self.__dict__["_laid_out"] = _laid_out(self, stop)
-
-    @cached_property
-    def _laid_out(self) -> tuple[tuple[Ints, Ints, Floats, int], "Outcomes"]:
-        self._require_memory()
-        return _laid_out(self, never)
-
-    def _require_memory(self) -> None:
-        """Raise an error if the outcomes exceed the available memory."""
         needed, most = self.n_outcomes * _OUTCOME_BYTES, memory_available()
         if needed > most:
             raise PlanningError(
@@ -120,6 +108,13 @@ class SolverModel:
                 f"expected at most {most // _OUTCOME_BYTES:,}, {most / 2**30:z,.2g} GiB, the available memory. Merge "
                 "states or observations, or plan online, with RTBSS or POUCT."
             )
+        if self.is_large and needed > most_bytes:
+            raise StoppedEarlyError
+        self.__dict__["_laid_out"] = _laid_out(self, stop)
+
+    @cached_property
+    def _laid_out(self) -> tuple[tuple[Ints, Ints, Floats, int], "Outcomes"]:
+        return _laid_out(self, never)
 
     @property
     def outcomes(self) -> "Outcomes":
